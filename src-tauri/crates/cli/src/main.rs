@@ -1,0 +1,2 @@
+//! The `deskhand` binary.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Commands: shells, a clean environment, process trees that really die, bounded output.

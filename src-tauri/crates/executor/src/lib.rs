@@ -1,0 +1,1 @@
+//! The core: connections, sessions, dispatch, consent, limits, kill switch.

@@ -1,0 +1,1 @@
+//! The reference platform: OAuth, relay and HTTP API for demo, tests and self-hosting.

@@ -1,0 +1,1 @@
+//! Deskhand's wire: message types, error codes and version negotiation, with no I/O.

@@ -1,0 +1,1 @@
+//! Secrets: the OS keychain, or one encrypted file where there is none.

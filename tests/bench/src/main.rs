@@ -1,0 +1,2 @@
+//! Benchmarks with their floors.
+fn main() {}
