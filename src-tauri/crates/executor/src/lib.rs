@@ -1,1 +1,4 @@
 //! The core: connections, sessions, dispatch, consent, limits, kill switch.
+#![deny(unsafe_code)]
+
+pub mod events;
