@@ -18,7 +18,7 @@ use tracing::{debug, error};
 
 use crate::config::{Config, Dirs, Platform};
 use crate::connection::{Delays, Line, Sockets, Timings};
-use crate::consent::{Action, Approved, Canonical, Consent, Denied, Reason};
+use crate::consent::{Action, Approved, Canonical, Consent, Denied, Scope, Withdrawal};
 use crate::control::{Browsable, GrantKey, Sessions};
 use crate::dispatch::{Asks, Call, details, errors};
 use crate::events::{ConnectionState, Event};
@@ -114,7 +114,13 @@ impl Machine {
 
     pub(crate) fn delays(&self) -> Delays {
         let reconnect = &self.config().reconnect;
-        Delays { base: reconnect.base(), max: reconnect.max(), jitter: reconnect.jitter() }
+        // Checked when the configuration was read.
+        let seconds = |seconds: f64| Duration::try_from_secs_f64(seconds).unwrap_or_default();
+        Delays {
+            base: seconds(reconnect.base_seconds),
+            max: seconds(reconnect.max_seconds),
+            jitter: seconds(reconnect.jitter_seconds),
+        }
     }
 
     pub(crate) fn connection(&self) -> ConnectionState {
@@ -258,8 +264,11 @@ impl Machine {
             Ok(approved) => approved.facts(),
             Err(denied) => &denied.facts,
         };
-        if facts.is_worth_logging() {
-            let details = serde_json::to_value(facts).unwrap_or_default();
+        if facts.scope != Some(Scope::Default) {
+            let details = json!({
+                "capability": facts.capability.name(), "decision": facts.decision, "scope": facts.scope.map(Scope::name),
+                "waited_ms": facts.waited_ms, "prompt_id": facts.prompt_id.map(|id| id.to_string()),
+            });
             self.record_request("CONSENT", session.id.as_str(), &call.request_id, details, None);
         }
         decided.map_err(|denied| declined(&denied))
@@ -362,19 +371,22 @@ impl Machine {
     pub(crate) fn when_cancelled(
         token: &CancellationToken,
         f: impl FnOnce() + Send + 'static,
-    ) -> impl Drop + use<> {
-        struct Watch(tokio::task::AbortHandle);
-        impl Drop for Watch {
-            fn drop(&mut self) {
-                self.0.abort();
-            }
-        }
+    ) -> Watch {
         let token = token.clone();
         let task = tokio::spawn(async move {
             token.cancelled().await;
             f();
         });
         Watch(task.abort_handle())
+    }
+}
+
+/// Keeps [`Machine::when_cancelled`] watching.
+pub(crate) struct Watch(tokio::task::AbortHandle);
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 
@@ -391,16 +403,10 @@ fn unlogged() -> ErrorPayload {
 }
 
 fn declined(denied: &Denied) -> ErrorPayload {
-    let (reason, message) = match denied.reason {
-        Reason::Declined => ("declined", "the person declined this; ask them what they would rather have, do not just repeat it"),
-        Reason::TimedOut => ("timed_out", "nobody answered the prompt in time; ask the person to be there, then try again"),
-        Reason::Withdrawn => ("withdrawn", "the prompt was withdrawn before it was answered"),
-        Reason::Rule => ("rule", "the person's settings do not allow this without asking, or nobody can be asked here"),
-    };
-    ErrorPayload::new(ErrorCode::ConsentRequired, message)
-        .with("reason", reason)
+    if denied.withdrawal == Some(Withdrawal::Paused) {
+        return errors::chat_paused();
+    }
+    ErrorPayload::new(ErrorCode::ConsentRequired, denied.to_string())
+        .with("reason", denied.reason.name())
         .with("capability", denied.capability.name())
 }
-
-/// How long a graceful end may take before what is left is killed.
-pub(crate) const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);

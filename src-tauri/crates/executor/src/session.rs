@@ -45,7 +45,7 @@ impl Session {
             root,
             fingerprint,
             revision,
-            stop: machine.everything.child_token(),
+            stop: machine.everything(),
             machine,
             root_path,
             last_request: Mutex::new(Instant::now()),

@@ -22,7 +22,7 @@ use crate::oauth::TokenError;
 use crate::session::{DataConnection, Session};
 
 /// Which connection is kept. The one place where the two differ.
-pub(crate) enum Link {
+enum Link {
     /// The machine's.
     Control(Arc<Machine>),
     /// A session's.
@@ -31,7 +31,7 @@ pub(crate) enum Link {
 
 /// How keeping a connection ended for good.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Final {
+enum Final {
     /// We were told to stop.
     Stopped,
     /// No request for too long.
@@ -142,7 +142,7 @@ impl Link {
                         Duration::ZERO
                     }
                     Err(TokenError::SignedOut(reason)) => return Final::SignedOut(reason),
-                    Err(TokenError::Temporary(_)) => backoff.next(random_fraction()),
+                    Err(TokenError::Temporary(_) | TokenError::Vault(_)) => backoff.next(random_fraction()),
                 },
                 Next::Retry => backoff.next(random_fraction()),
                 Next::RetryLate => backoff.next_late(random_fraction()),
@@ -199,7 +199,7 @@ impl Link {
         }
         let token = machine.tokens.access_token().await.map_err(|error| match error {
             TokenError::SignedOut(reason) => Box::new(Try::over(Final::SignedOut(reason))),
-            TokenError::Temporary(reason) => Box::new(Try::failed(Next::Retry, reason)),
+            TokenError::Temporary(_) | TokenError::Vault(_) => Box::new(Try::failed(Next::Retry, error.to_string())),
         })?;
         let dialled = dial(&self.url(), &token, &machine.sockets).await;
         let (mut socket, registration) = match dialled {

@@ -10,7 +10,7 @@ mod sockets;
 
 pub use line::Timings;
 pub(crate) use line::{Line, Slot};
-pub(crate) use link::{Link, run_control, run_data};
+pub(crate) use link::{run_control, run_data};
 pub(crate) use reconnect::Delays;
 pub(crate) use serve::{Incoming, Service, send_status};
 pub(crate) use sockets::Sockets;

@@ -8,7 +8,8 @@ use serde_json::{Map, json};
 
 use super::errors::{from_exec, from_jail, too_often};
 use super::operation::{ApprovedAction, Asks, Call, Details, Done, Operation, details};
-use crate::consent::{ActionView, Capability, ProgramMatch};
+use crate::consent::{ActionView, Capability, ProgramMatch, quoted};
+use crate::machine::{MAX_COMMANDS, Machine};
 
 /// `EXECUTE_COMMAND`
 pub(crate) struct Execute;
@@ -38,7 +39,7 @@ impl Operation for Execute {
             (None, Some(argv)) if argv.first().is_none_or(String::is_empty) => {
                 return wrong("argv", "names no program");
             }
-            (None, Some(argv)) => ProgramMatch::of(argv, params.env.keys().map(String::as_str)),
+            (None, Some(argv)) => ProgramMatch::argv(&argv[0], params.env.keys().map(String::as_str)),
             (Some(_), Some(_)) | (None, None) => {
                 return wrong("command", "exactly one of 'command' and 'argv' must be set");
             }
@@ -53,13 +54,14 @@ impl Operation for Execute {
         let machine = &call.session().machine;
         let place = machine.command_place().ok_or_else(|| {
             ErrorPayload::new(ErrorCode::ShimOverloaded, "10 commands are running, the most this machine takes; wait for one to end")
-                .with("max_commands", crate::machine::MAX_COMMANDS)
+                .with("max_commands", MAX_COMMANDS)
         })?;
         machine.command_rate().map_err(|retry_after| too_often("commands", retry_after))?;
         Ok(Box::new(place))
     }
 
     fn run(action: ApprovedAction<ExecuteCommand>, call: &Call) -> Done<CommandResult> {
+        let allowed_program = action.program_of_rule();
         let params = action.into_params();
         let session = call.session();
         let timeout = timeout(&params, call);
@@ -73,21 +75,26 @@ impl Operation for Execute {
         let cwd = Cwd::from_handle(folder.path, folder.dir);
         let program = match (params.command, params.argv) {
             (Some(command), _) => Program::Line { shell: shell(params.shell), command },
-            (None, argv) => Program::Argv(argv.unwrap_or_default()),
+            (None, argv) => Program::Argv(with_program(argv.unwrap_or_default(), allowed_program)),
         };
         let limit = call.limits().max_file_size_bytes.min(TEXT_CEILING_BYTES);
         let output_limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let spec = CommandSpec { program, cwd, timeout, env: params.env.into_iter().collect(), output_limit };
+        if call.stop.is_cancelled() {
+            return Err(stopped()).into();
+        }
         let running = match session.machine.commands.start(session.id.as_str(), spec) {
             Ok(running) => running,
             Err(error) => return Err(from_exec(&error)).into(),
         };
         let canceller = running.canceller();
-        let _cancel_with_the_request = session.machine.when_cancelled(&call.stop, move || canceller.cancel());
+        if call.stop.is_cancelled() {
+            canceller.cancel(); // the kill switch may have looked for processes just before this one was there
+        }
+        let _cancel_with_the_request = Machine::when_cancelled(&call.stop, move || canceller.cancel());
         let outcome = running.wait();
         if outcome.cancelled {
-            let error = ErrorPayload::new(ErrorCode::InternalError, "the command was stopped with its connection");
-            return Err(error).into();
+            return Err(stopped()).into();
         }
         let result = CommandResult {
             stdout: outcome.stdout,
@@ -105,6 +112,18 @@ impl Operation for Execute {
     }
 }
 
+fn stopped() -> ErrorPayload {
+    ErrorPayload::new(ErrorCode::InternalError, "the command was stopped with its connection")
+}
+
+/// A rule allowed one file: that one runs, whatever the name leads to by now.
+fn with_program(mut argv: Vec<String>, allowed: Option<String>) -> Vec<String> {
+    if let (Some(first), Some(allowed)) = (argv.first_mut(), allowed) {
+        *first = allowed;
+    }
+    argv
+}
+
 /// The smaller of what was asked and what holds.
 fn timeout(params: &ExecuteCommand, call: &Call) -> Duration {
     let limit = call.limits().command_timeout_seconds;
@@ -116,21 +135,14 @@ fn timeout(params: &ExecuteCommand, call: &Call) -> Duration {
 fn view(params: &ExecuteCommand, call: &Call) -> ActionView {
     let what = match (&params.command, &params.argv) {
         (Some(command), _) => command.clone(),
-        (None, argv) => argv.iter().flatten().map(|word| quoted(word)).collect::<Vec<_>>().join(" "),
+        (None, argv) => quoted(argv.as_deref().unwrap_or_default()),
     };
-    let folder = format!("in {}", params.cwd.as_deref().unwrap_or(call.session().root_path()));
-    let mut lines = vec![what, folder];
+    let folder = params.cwd.as_deref().unwrap_or(call.session().root_path());
+    let mut view = ActionView::new("Run a command").with("Command", &what).with("Folder", folder);
     if params.command.is_some() {
-        lines.push(format!("with the shell '{}'", params.shell.as_str()));
+        view = view.with("Shell", params.shell.as_str());
     }
-    lines.extend(params.env.iter().map(|(name, value)| format!("with {name}={value}")));
-    ActionView::new("Run a command", lines.iter().map(String::as_str))
-}
-
-/// A word as a person can tell it from its neighbours.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
-    if !word.is_empty() && word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+    params.env.iter().fold(view, |view, (name, value)| view.with("Variable", &format!("{name}={value}")))
 }
 
 fn shell(name: ShellName) -> Shell {

@@ -81,6 +81,13 @@ pub(crate) fn paused(why: &str) -> ErrorPayload {
     ErrorPayload::new(ErrorCode::ShimOverloaded, why).with("reason", "paused")
 }
 
+/// The chat was paused after denials.
+pub(crate) fn chat_paused() -> ErrorPayload {
+    paused(
+        "this chat was paused after several requests in a row were declined; the person resumes it in Deskhand or with 'deskhand resume'",
+    )
+}
+
 /// A payload that does not fit its request.
 pub(crate) fn bad_payload(error: protocol::PayloadError) -> ErrorPayload {
     ErrorPayload::new(ErrorCode::InternalError, error.to_string()).with("field", error.field)

@@ -46,7 +46,7 @@ impl Operation for Read {
     }
 
     fn asks(params: &FileRead, _: &Call) -> Result<Asks, ErrorPayload> {
-        asks(Capability::Read, ActionView::new("Read a file", [params.path.as_str()]))
+        asks(Capability::Read, ActionView::new("Read a file").with("File", &params.path))
     }
 
     fn run(action: ApprovedAction<FileRead>, call: &Call) -> Done<FileContents> {
@@ -85,7 +85,7 @@ impl Operation for Write {
 
     fn asks(params: &FileWrite, _: &Call) -> Result<Asks, ErrorPayload> {
         let size = format!("{} characters of {}", params.content.len(), params.encoding.as_str());
-        asks(Capability::Write, ActionView::new("Write a file", [params.path.as_str(), &size]))
+        asks(Capability::Write, ActionView::new("Write a file").with("File", &params.path).with("Content", &size))
     }
 
     fn run(action: ApprovedAction<FileWrite>, call: &Call) -> Done<Ack> {
@@ -121,7 +121,7 @@ impl Operation for Stat {
     }
 
     fn asks(params: &FileStat, _: &Call) -> Result<Asks, ErrorPayload> {
-        asks(Capability::Read, ActionView::new("Look at a file's properties", [params.path.as_str()]))
+        asks(Capability::Read, ActionView::new("Look at a file's properties").with("File", &params.path))
     }
 
     fn run(action: ApprovedAction<FileStat>, call: &Call) -> Done<FileStatResponse> {
@@ -161,7 +161,7 @@ impl Operation for List {
     }
 
     fn asks(params: &FileList, _: &Call) -> Result<Asks, ErrorPayload> {
-        asks(Capability::Read, ActionView::new("List a folder", [params.path.as_str()]))
+        asks(Capability::Read, ActionView::new("List a folder").with("Folder", &params.path))
     }
 
     fn run(action: ApprovedAction<FileList>, call: &Call) -> Done<FileListResponse> {
@@ -203,7 +203,7 @@ impl Operation for Delete {
     fn asks(params: &FileDelete, call: &Call) -> Result<Asks, ErrorPayload> {
         let title = if call.session().machine.config().trash { "Move to the trash" } else { "Delete for good" };
         let all = if params.recursive { "with everything in it" } else { "a file, a link or an empty folder" };
-        asks(Capability::Write, ActionView::new(title, [params.path.as_str(), all]))
+        asks(Capability::Write, ActionView::new(title).with("What", &params.path).with("How", all))
     }
 
     fn run(action: ApprovedAction<FileDelete>, call: &Call) -> Done<Ack> {
@@ -226,7 +226,7 @@ impl Operation for Move {
 
     fn asks(params: &FileMove, _: &Call) -> Result<Asks, ErrorPayload> {
         let over = if params.overwrite { "replacing what is there" } else { "only if nothing is there" };
-        asks(Capability::Write, ActionView::new("Move", [params.src.as_str(), params.dst.as_str(), over]))
+        asks(Capability::Write, ActionView::new("Move").with("From", &params.src).with("To", &params.dst).with("How", over))
     }
 
     fn run(action: ApprovedAction<FileMove>, call: &Call) -> Done<Ack> {

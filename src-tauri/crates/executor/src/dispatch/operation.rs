@@ -14,8 +14,8 @@ use tracing::error;
 
 use super::errors;
 use super::record::Record;
-use crate::connection::{Incoming, Line, Service, Slot, send_status};
-use crate::consent::{self, Approved};
+use crate::connection::{Incoming, Line, Slot, send_status};
+use crate::consent::{self, Approved, Scope};
 use crate::events::Event;
 use crate::session::{DataConnection, Session};
 
@@ -74,10 +74,16 @@ impl<R> From<Result<R, ErrorPayload>> for Done<R> {
 /// is the very value that was shown.
 pub(crate) struct ApprovedAction<P> {
     params: P,
-    _proof: Approved,
+    proof: Approved,
 }
 
 impl<P> ApprovedAction<P> {
+    /// The file that a rule allowed, when it was a rule.
+    pub(crate) fn program_of_rule(&self) -> Option<String> {
+        let by_rule = self.proof.facts().scope == Some(Scope::Rule);
+        self.proof.program().filter(|_| by_rule).and_then(|path| path.to_str()).map(str::to_owned)
+    }
+
     pub(crate) fn into_params(self) -> P {
         self.params
     }
@@ -85,7 +91,7 @@ impl<P> ApprovedAction<P> {
 
 /// One request type of a session.
 pub(crate) trait Operation: 'static {
-    type Params: DeserializeOwned + Serialize + Send + 'static;
+    type Params: DeserializeOwned + Serialize + Send + Sync + 'static;
     type Response: Serialize;
     const KIND: MessageType;
 
@@ -178,9 +184,7 @@ async fn prepare<O: Operation>(
     call.connection.granted(O::KIND)?;
     machine.not_paused()?;
     if machine.consent.is_paused(session.id.as_str()) {
-        return Err(errors::paused(
-            "this chat was paused after several requests in a row were declined; the person resumes it in Deskhand or with 'deskhand resume'",
-        ));
+        return Err(errors::chat_paused());
     }
     let parsed = protocol::parse_payload_text::<O::Params>(payload)
         .map_err(errors::bad_payload)?;
@@ -191,7 +195,7 @@ async fn prepare<O: Operation>(
     let proof = machine.ask(call, O::KIND, asks, &params).await?;
     let place = O::admit(call)?;
     let turn = machine.turn(session.id.as_str(), &call.stop).await?;
-    Ok((ApprovedAction { params, _proof: proof }, Box::new((place, turn))))
+    Ok((ApprovedAction { params, proof }, Box::new((place, turn))))
 }
 
 /// The capability, its record and its answer, on one blocking thread.
