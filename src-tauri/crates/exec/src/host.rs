@@ -169,7 +169,7 @@ impl Running {
         Canceller { host: self.host.clone(), entry: Arc::clone(&self.entry) }
     }
 
-    /// The process id of the command itself.
+    /// The process id of the command itself; 0 when it never told.
     pub fn pid(&self) -> u32 {
         self.entry.pid.load(Ordering::SeqCst)
     }

@@ -10,7 +10,7 @@ mod common;
 
 use std::fs;
 use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ use common::{Bench, STUBBORN, STUBBORN_COUNT, assert_dead, is_alive, pids_in, un
 
 #[test]
 fn killing_its_supervisor_ends_the_command_and_its_tree() {
-    let bench = Bench::new();
+    let bench = Bench::alone();
     let command = format!(
         "{STUBBORN}\nwhile [ $(wc -l < pids) -lt {STUBBORN_COUNT} ]; do sleep 0.01; done; kill -9 $PPID; sleep 1000"
     );
@@ -29,8 +29,17 @@ fn killing_its_supervisor_ends_the_command_and_its_tree() {
 }
 
 #[test]
+fn killing_its_supervisor_at_once_ends_the_command() {
+    let bench = Bench::alone();
+    for _ in 0..30 {
+        assert_eq!(bench.run("kill -9 $PPID; setsid sleep 1000").exit_code, -9);
+    }
+    assert_eq!(bench.run("echo next").stdout, "next\n");
+}
+
+#[test]
 fn killing_a_supervisor_from_the_background_ends_that_tree() {
-    let bench = Bench::new();
+    let bench = Bench::alone();
     let outcome = bench.run("(exec >/dev/null 2>&1; echo $BASHPID >> pids; setsid sleep 1000 & echo $! >> pids; while ! [ -e go ]; do sleep 0.01; done; kill -9 $PPID; sleep 1000) & sleep 0.1; echo $PPID >> supervisor");
     assert_eq!(outcome.exit_code, 0);
     let pids = bench.pids(2);
@@ -44,7 +53,7 @@ fn killing_a_supervisor_from_the_background_ends_that_tree() {
 
 #[test]
 fn a_stopped_supervisor_does_not_save_the_tree_from_a_kill() {
-    let bench = Bench::new();
+    let bench = Bench::alone();
     let running =
         bench.host.start("chat", bench.line(&format!("{STUBBORN}\nkill -STOP $PPID; sleep 1000"))).unwrap();
     let pids = bench.pids(STUBBORN_COUNT);
@@ -55,7 +64,7 @@ fn a_stopped_supervisor_does_not_save_the_tree_from_a_kill() {
 
 #[test]
 fn a_stopped_supervisor_does_not_save_the_tree_from_a_timeout() {
-    let bench = Bench::new();
+    let bench = Bench::alone();
     let mut spec = bench.line(&format!("kill -STOP $PPID; {STUBBORN}\nsleep 1000"));
     spec.timeout = Duration::from_millis(500);
     let outcome = bench.host.start("chat", spec).unwrap().wait();
@@ -65,13 +74,13 @@ fn a_stopped_supervisor_does_not_save_the_tree_from_a_timeout() {
 
 #[test]
 fn the_end_of_a_command_that_stopped_its_supervisor_is_noticed() {
-    let outcome = Bench::new().run("echo out; kill -STOP $PPID; exit 6");
+    let outcome = Bench::alone().run("echo out; kill -STOP $PPID; exit 6");
     assert_eq!((outcome.stdout.as_str(), outcome.exit_code), ("out\n", 6));
 }
 
 #[test]
 fn a_spare_supervisor_that_was_killed_or_stopped_does_not_hinder_the_next_command() {
-    let bench = Bench::new();
+    let bench = Bench::alone();
     let me = std::process::id();
     for signal in ["KILL", "STOP", "TERM"] {
         let strike = format!(
@@ -84,7 +93,7 @@ fn a_spare_supervisor_that_was_killed_or_stopped_does_not_hinder_the_next_comman
 
 #[test]
 fn a_fork_bomb_is_killed() {
-    let bench = Bench::new();
+    let bench = Bench::alone();
     // Every process starts two more as long as there are fewer than 200, in sessions of their own, and never ends by itself.
     let bomb = "#!/bin/bash\ntrap '' TERM\necho $$ >> pids\nwhile :; do [ $(pgrep -fc 'bom[b]-here') -lt 200 ] && { setsid bash ./bomb-here & }; sleep 0.01; done\n";
     fs::write(bench.dir.path().join("bomb-here"), bomb).unwrap();
@@ -102,7 +111,7 @@ fn a_fork_bomb_is_killed() {
 /// Each generation lives only long enough to fork the next one.
 #[test]
 fn a_process_that_runs_away_by_forking_is_caught() {
-    let bench = Bench::new();
+    let bench = Bench::alone();
     let run = "#!/bin/sh\necho $$ > last\n[ -e stop ] || (setsid sh ./rabbit-here &)\n";
     fs::write(bench.dir.path().join("rabbit-here"), run).unwrap();
     let outcome = bench.run("sh ./rabbit-here >/dev/null 2>&1");
@@ -119,7 +128,7 @@ fn a_process_that_runs_away_by_forking_is_caught() {
 
 #[test]
 fn a_process_whose_first_thread_has_ended_is_killed() {
-    let bench = Bench::new();
+    let bench = Bench::alone();
     let python = "import ctypes, os, threading, time\n\
         open('pids', 'a').write(f'{os.getpid()}\\n')\n\
         threading.Thread(target=lambda: time.sleep(1000)).start()\n\
@@ -144,7 +153,7 @@ fn host_for_the_test_of_sudden_death() {
     if std::env::var_os("EXEC_TEST_HOST").is_none() {
         return;
     }
-    let bench = Bench::new();
+    let bench = Bench::alone();
     let mut spec = bench.line(STUBBORN);
     spec.cwd = exec::Cwd::open(&std::env::current_dir().unwrap()).unwrap();
     bench.host.start("chat", spec).unwrap().wait();
@@ -155,7 +164,7 @@ fn host_for_the_test_of_sudden_death() {
 
 #[test]
 fn sudden_death_of_the_host_leaves_nothing() {
-    let bench = Bench::new();
+    let bench = Bench::alone();
     let mut host = Command::new(std::env::current_exe().unwrap());
     host.args(["--exact", "host_for_the_test_of_sudden_death"])
         .env("EXEC_TEST_HOST", "1")
@@ -183,25 +192,61 @@ fn children_of(pid: u32) -> Vec<i32> {
 
 #[test]
 fn the_supervisor_cannot_be_read_or_joined_by_an_ordinary_user() {
-    let bench = Bench::new();
+    let bench = Bench::alone();
     // Root may do anything; for others its files in /proc are root's.
     let outcome = bench.run("stat -c %u /proc/$PPID/environ; id -u; echo $PPID");
     assert_eq!(outcome.stdout.lines().next(), Some("0"), "{outcome:?}");
 }
 
+/// In a session of its own, as a desktop application is launched.
+struct App(Child);
+
+impl App {
+    fn launch() -> App {
+        let null = Stdio::null;
+        let mut command = Command::new("setsid");
+        App(command.args(["sleep", "1000"]).stdin(null()).stdout(null()).stderr(null()).spawn().unwrap())
+    }
+
+    fn is_alive(&self) -> bool {
+        is_alive(self.0.id() as i32)
+    }
+}
+
+impl Drop for App {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
 #[test]
-fn what_this_program_launched_itself_is_left_alone() {
-    let bench = Bench::new();
-    // In a session of its own, and older than the command that kills its supervisor.
-    let mut app = Command::new("setsid");
-    let mut app = app.args(["sleep", "1000"]).spawn().unwrap();
-    let app_pid = app.id() as i32;
+fn what_this_program_has_launched_itself_outlives_commands_that_are_killed() {
+    let bench = Bench::alone();
+    let mut spec = bench.line("sleep 1000");
+    spec.timeout = Duration::from_millis(100);
+    let running = bench.host.start("chat", spec).unwrap();
+    let dropped = bench.host.start("chat", bench.line("kill -STOP $PPID; sleep 1000")).unwrap();
+    let other = bench.host.start("other", bench.line("sleep 1000")).unwrap();
+    let app = App::launch();
+    assert!(running.wait().timed_out);
+    drop(dropped);
+    other.canceller().cancel();
+    assert!(other.wait().cancelled);
+    bench.run("true");
+    bench.host.kill_owner("chat");
+    bench.host.kill_all();
+    assert!(app.is_alive());
+}
+
+#[test]
+fn what_this_program_has_launched_before_outlives_a_command_that_kills_its_supervisor() {
+    let bench = Bench::alone();
+    let app = App::launch();
     // Start times are in ticks of 10 ms.
     thread::sleep(Duration::from_millis(30));
     assert_eq!(bench.run("kill -9 $PPID; sleep 1000").exit_code, -9);
-    assert!(is_alive(app_pid));
-    app.kill().unwrap();
-    app.wait().unwrap();
+    assert!(app.is_alive());
 }
 
 #[test]

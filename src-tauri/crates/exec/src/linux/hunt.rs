@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, getpid, getsid, waitid};
 
-use super::launch::known_supervisors;
 use super::proc::{Family, Stat, Struck, strike};
+use super::process::known_supervisors;
 
 /// The process whose descendants are hunted; not itself struck.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +42,7 @@ pub(super) struct Hunt<'a> {
     roots: &'a [Root],
     orphans_since: Option<u64>,
     seen: HashSet<i32>,
+    dead: HashSet<i32>,
 }
 
 /// What one walk over the trees found.
@@ -56,14 +57,15 @@ struct Pass {
 
 impl<'a> Hunt<'a> {
     pub(super) fn below(roots: &'a [Root]) -> Hunt<'a> {
-        Hunt { roots, orphans_since: None, seen: HashSet::new() }
+        Hunt { roots, orphans_since: None, seen: HashSet::new(), dead: HashSet::new() }
     }
 
     /// Descendants whose supervisor has died come to us, as the next subreaper: direct children of this process, but in another
-    /// session (a process cannot get back into ours), and no supervisor. They are younger than the supervisor they
-    /// lost, which started at `since`: what this program launched before is none of them.
+    /// session (a process cannot get back into ours), and no supervisor. They are younger than the order that their supervisor
+    /// got at `since`. What this program itself has launched after that, into a session of its own, looks the same: so this
+    /// is for supervisors that their commands have killed, and for nothing else.
     pub(super) fn orphans(since: u64) -> Hunt<'static> {
-        Hunt { roots: &[], orphans_since: Some(since), seen: HashSet::new() }
+        Hunt { roots: &[], orphans_since: Some(since), seen: HashSet::new(), dead: HashSet::new() }
     }
 
     /// Kills them all; false when some would not die in time.
@@ -93,6 +95,13 @@ impl<'a> Hunt<'a> {
             }
         }
         true
+    }
+
+    /// Takes the dead out of the process table, where the death of their supervisor has made them our children.
+    pub(super) fn bury(&self) {
+        for pid in self.seen.union(&self.dead) {
+            reap(*pid);
+        }
     }
 
     /// Asks all of them to end. Stopped ones are continued, or they would not notice.
@@ -127,7 +136,10 @@ impl<'a> Hunt<'a> {
                 match strike(child, signals, |stat| parents.contains(&stat.parent)) {
                     Struck::Alive => self.note(child, &mut found),
                     Struck::Denied => {}
-                    Struck::Dead => continue,
+                    Struck::Dead => {
+                        self.dead.insert(child);
+                        continue;
+                    }
                     Struck::Gone | Struck::Stranger => {
                         found.unsettled = true;
                         continue;

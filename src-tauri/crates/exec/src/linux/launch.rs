@@ -1,24 +1,17 @@
-//! Starting supervisors, and commands on them.
+//! Starting a command on a supervisor.
 
-use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
+use rustix::process::Signal;
 
 use super::Launch;
-use super::hunt::Root;
-use super::order::{self, ARGUMENT, TITLE, Words};
-use super::proc::strike;
+use super::order::{self, Words};
+use super::process::Supervisor;
 use crate::error::ExecError;
 use crate::host::Entry;
 use crate::spec::Cwd;
@@ -30,84 +23,6 @@ const START_PATIENCE: Duration = Duration::from_secs(10);
 
 /// A supervisor that does not answer may be stopped.
 const NUDGE_EVERY: Duration = Duration::from_millis(100);
-
-/// All supervisors of this process that are not yet reaped: several hosts in one process (tests) must not take one another's for
-/// orphans.
-static SUPERVISORS: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
-
-fn supervisors() -> MutexGuard<'static, BTreeSet<i32>> {
-    SUPERVISORS.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-pub(super) fn known_supervisors() -> BTreeSet<i32> {
-    supervisors().clone()
-}
-
-/// A supervisor process: a child of ours, not reaped by anybody else.
-pub(super) struct Supervisor {
-    root: Root,
-    control: Option<OwnedFd>,
-    reaped: bool,
-}
-
-impl Supervisor {
-    /// Starts one from our own executable. It waits for its order.
-    pub(super) fn start() -> io::Result<Supervisor> {
-        let (ours, theirs) = UnixStream::pair()?;
-        let mut command = Command::new("/proc/self/exe");
-        command.arg0(TITLE).arg(ARGUMENT).env_clear();
-        // Set in an AppImage, and needed to load this executable. It is no secret, and goes no further.
-        if let Some(libraries) = std::env::var_os("LD_LIBRARY_PATH") {
-            command.env("LD_LIBRARY_PATH", libraries);
-        }
-        command.stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).stderr(Stdio::null());
-        let child = command.spawn()?;
-        let pid = child.id().cast_signed();
-        supervisors().insert(pid);
-        // A child that is not yet reaped has an entry in /proc, dead or alive.
-        let root = Root::of(pid)?;
-        Ok(Supervisor { root, control: Some(ours.into()), reaped: false })
-    }
-
-    pub(super) fn root(&self) -> Root {
-        self.root
-    }
-
-    pub(super) fn signal(&self, signal: Signal) {
-        if !self.reaped {
-            strike(self.root.pid, &[signal], |stat| stat.started == self.root.started);
-        }
-    }
-
-    /// Whether it still waits for its order.
-    pub(super) fn is_waiting(&self) -> bool {
-        let Some(control) = &self.control else { return false };
-        let mut fds = [PollFd::new(control, PollFlags::IN)];
-        poll(&mut fds, Some(&rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 })) == Ok(0)
-    }
-
-    /// Takes it out of the process table once it is dead, at the latest at `deadline`.
-    pub(super) fn reap(&mut self, deadline: Instant) {
-        let Some(pid) = Pid::from_raw(self.root.pid) else { return };
-        while !self.reaped {
-            match waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOHANG) {
-                Ok(None) if Instant::now() < deadline => thread::sleep(Duration::from_micros(100)),
-                Ok(None) => return,
-                Err(Errno::INTR) => {}
-                Ok(Some(_)) | Err(_) => {
-                    self.reaped = true;
-                    supervisors().remove(&self.root.pid);
-                }
-            }
-        }
-    }
-
-    /// One that is not needed.
-    pub(super) fn dismiss(mut self) {
-        self.signal(Signal::KILL);
-        self.reap(Instant::now() + super::PATIENCE);
-    }
-}
 
 /// A command ready to be ordered.
 pub(super) struct Ready {
@@ -135,12 +50,11 @@ impl Ready {
         mut supervisor: Supervisor,
         entry: &Entry,
     ) -> Result<Option<Attended>, ExecError> {
-        let control = supervisor.control.take();
+        let control = supervisor.take_control()?;
         let former = entry.tree.supervisor().replace(supervisor);
         if let Some(former) = former {
             former.dismiss();
         }
-        let control = control.ok_or_else(|| io::Error::from(io::ErrorKind::BrokenPipe))?;
         // A kill that came before this line saw no supervisor, and left the flag; one that comes after it sees the
         // supervisor. Only now is there an order, so what was to die never begins.
         if entry.is_cancelled() {
@@ -158,8 +72,13 @@ impl Ready {
                 Ok(Some(Attended { control, pipes, done: false }))
             }
             Ok(Some(Notice::Failed(stage, errno))) => Err(self.failure(stage, errno)),
+            // Whoever killed it after it had read its order (a kill of ours, or the command at once) has had the command too, or will
+            // when that is waited for.
+            Ok(Some(Notice::Exited(_) | Notice::Done) | None) if entry.is_cancelled() => {
+                Err(ExecError::Stopped)
+            }
             Ok(Some(Notice::Exited(_) | Notice::Done) | None) => {
-                Err(ExecError::Io(io::Error::other("the supervisor of the command ended")))
+                Ok(Some(Attended { control, pipes, done: false }))
             }
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Ok(None),
             Err(error) => Err(error.into()),

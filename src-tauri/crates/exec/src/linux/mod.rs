@@ -6,6 +6,7 @@ mod hunt;
 mod launch;
 mod order;
 mod proc;
+mod process;
 mod spare;
 mod spawn;
 pub(crate) mod supervisor;
@@ -19,7 +20,8 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use self::hunt::{Hunt, PATIENCE, Root};
-use self::launch::{Ready, Supervisor};
+use self::launch::Ready;
+use self::process::{End, Supervisor};
 use self::spare::Spare;
 use crate::error::ExecError;
 use crate::host::{Entry, Limits, Outcome, Registry};
@@ -58,6 +60,10 @@ impl Tree {
 
     fn root(&self) -> Option<Root> {
         self.supervisor().as_ref().map(Supervisor::root)
+    }
+
+    fn needs_killing(&self) -> bool {
+        self.supervisor().as_ref().is_some_and(|supervisor| !supervisor.is_finished())
     }
 }
 
@@ -134,23 +140,39 @@ impl Backend {
     }
 }
 
-/// Kills what the supervisors hold, then the supervisors, then what came to us through their death.
+/// Kills what the supervisors hold, then the supervisors; and where one was killed by its command, what came to us through that.
 fn kill(entries: &[&Entry]) {
+    let entries: Vec<&Entry> = entries.iter().copied().filter(|entry| entry.tree.needs_killing()).collect();
     let roots: Vec<Root> = entries.iter().filter_map(|entry| entry.tree.root()).collect();
-    let Some(since) = roots.iter().map(|root| root.started).min() else { return };
-    Hunt::below(&roots).kill();
+    if roots.is_empty() {
+        return;
+    }
+    // Stopped, it starts nothing that the hunt could miss.
+    each_supervisor(&entries, |supervisor| supervisor.signal(Signal::STOP));
+    let mut hunt = Hunt::below(&roots);
+    hunt.kill();
+    let mut lost_since = None;
+    each_supervisor(&entries, |supervisor| {
+        if supervisor.end() == End::Lost {
+            lost_since =
+                Some(lost_since.map_or(supervisor.ordered(), |since: u64| since.min(supervisor.ordered())));
+        }
+    });
     let deadline = Instant::now() + PATIENCE;
+    each_supervisor(&entries, |supervisor| supervisor.reap(deadline));
+    hunt.bury();
+    if let Some(since) = lost_since {
+        Hunt::orphans(since).kill();
+    }
+    each_supervisor(&entries, Supervisor::finish);
+}
+
+fn each_supervisor(entries: &[&Entry], mut act: impl FnMut(&mut Supervisor)) {
     for entry in entries {
         if let Some(supervisor) = entry.tree.supervisor().as_mut() {
-            supervisor.signal(Signal::KILL);
+            act(supervisor);
         }
     }
-    for entry in entries {
-        if let Some(supervisor) = entry.tree.supervisor().as_mut() {
-            supervisor.reap(deadline);
-        }
-    }
-    Hunt::orphans(since).kill();
 }
 
 struct LinuxHands<'a> {
@@ -183,15 +205,15 @@ struct Janitor {
 
 impl Duties for Janitor {
     fn ended(&mut self, entry: &Entry, done: bool) {
-        if done {
-            if let Some(supervisor) = entry.tree.supervisor().as_mut() {
-                supervisor.signal(Signal::KILL);
-                supervisor.reap(Instant::now() + PATIENCE);
-            }
-        } else {
-            // The supervisor was killed: what it held is ours now, and dies.
+        if !done {
+            // It was killed, by us or by the command.
             kill(&[entry]);
         }
+        each_supervisor(&[entry], |supervisor| {
+            supervisor.signal(Signal::KILL);
+            supervisor.reap(Instant::now() + PATIENCE);
+            supervisor.finish();
+        });
         self.registry.remove(entry);
     }
 

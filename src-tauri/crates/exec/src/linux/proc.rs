@@ -49,6 +49,15 @@ impl Stat {
     }
 }
 
+/// The present, in the unit of [`Stat::started`].
+pub(super) fn now() -> u64 {
+    /// Of `/proc`, on all of today's architectures (USER_HZ), whatever the kernel's own tick is.
+    const TICKS_PER_SECOND: u64 = 100;
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    now.tv_sec.unsigned_abs() * TICKS_PER_SECOND
+        + now.tv_nsec.unsigned_abs() * TICKS_PER_SECOND / 1_000_000_000
+}
+
 /// A process's short name, for a person.
 pub(super) fn name(pid: i32) -> String {
     fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim_end().to_owned()
@@ -170,6 +179,16 @@ mod tests {
         let stat = Stat::of(me).unwrap();
         assert!(!stat.is_dead());
         assert!(Family::now().children(stat.parent).contains(&me));
+    }
+
+    #[test]
+    fn a_process_starts_now() {
+        let before = now();
+        let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+        let started = Stat::of(child.id() as i32).unwrap().started;
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!((before..=now()).contains(&started), "{before} {started} {}", now());
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::launch::Supervisor;
+use super::process::Supervisor;
 
 /// Without a command for so long, it goes.
 const IDLE: Duration = Duration::from_secs(60);

@@ -8,10 +8,10 @@ use rustix::io::Errno;
 
 use crate::output::{Stream, Transcript};
 
-/// One read takes at most this much, and a pipe holds it where the OS lets us choose: with 1 MiB the writer seldom waits for
-/// us. Ten commands at once use up to 20 MiB of pipe only while they flood.
+/// What a pipe holds where the OS lets us choose, four times its usual size: the writer seldom waits for us. More gains nothing, and
+/// all pipes of a user together have a limit above which the kernel makes new ones tiny.
 #[cfg(target_os = "linux")]
-const PIPE_SIZE: usize = 1 << 20;
+const PIPE_SIZE: usize = 256 << 10;
 
 const READ_SIZE: usize = 128 << 10;
 
@@ -95,6 +95,22 @@ impl Sink {
     }
 }
 
+impl Sink {
+    /// As [`Sink::swallow`], and again while more comes; not for ever, since there is a timeout to keep.
+    fn swallow_some(&self, pipe: &OwnedFd, buffer: &mut [u8]) -> Read {
+        const MOST: usize = 32;
+        let mut all = 0;
+        for _ in 0..MOST {
+            match self.swallow(pipe, buffer) {
+                Read::Bytes(count) => all += count,
+                Read::NothingYet => break,
+                Read::Closed => return Read::Closed,
+            }
+        }
+        if all == 0 { Read::NothingYet } else { Read::Bytes(all) }
+    }
+}
+
 /// What one read of a pipe came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Read {
@@ -131,7 +147,7 @@ impl<'a> Reader<'a> {
         let end = pipes.end(stream);
         let Some(pipe) = end else { return Read::Closed };
         let read = if self.transcript.is_full() {
-            self.sink.swallow(pipe, &mut self.buffer)
+            self.sink.swallow_some(pipe, &mut self.buffer)
         } else {
             let read = Read::from(rustix::io::read(&*pipe, &mut self.buffer[..]));
             if let Read::Bytes(count) = read {

@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use exec::{CommandSpec, Cwd, Host, Outcome, Program, Shell};
@@ -21,11 +22,19 @@ pub(crate) const LONG: Duration = Duration::from_secs(60);
 pub(crate) struct Bench {
     pub(crate) host: Host,
     pub(crate) dir: TempDir,
+    _alone: Option<MutexGuard<'static, ()>>,
 }
 
 impl Bench {
     pub(crate) fn new() -> Bench {
-        Bench { host: Host::new().unwrap(), dir: tempfile::tempdir().unwrap() }
+        Bench { host: Host::new().unwrap(), dir: tempfile::tempdir().unwrap(), _alone: None }
+    }
+
+    /// For commands that strike at all children of this process: no other of these tests runs meanwhile.
+    pub(crate) fn alone() -> Bench {
+        static ALONE: Mutex<()> = Mutex::new(());
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        Bench { _alone: Some(alone), ..Bench::new() }
     }
 
     pub(crate) fn spec(&self, program: Program) -> CommandSpec {
