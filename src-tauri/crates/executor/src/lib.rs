@@ -1,1 +1,4 @@
 //! The core: connections, sessions, dispatch, consent, limits, kill switch.
+
+pub mod config;
+pub mod consent;
