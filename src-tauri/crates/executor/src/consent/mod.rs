@@ -22,6 +22,7 @@ mod outcome;
 mod policy;
 mod program;
 mod prompt;
+mod terminal;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -34,4 +35,5 @@ pub use outcome::{Approved, Denied, Facts, NotApproved, Reason, Scope, Withdrawa
 pub use policy::Policy;
 pub use program::ProgramMatch;
 pub use prompt::{Answer, AnswerError, End, Prompt, PromptId, PromptView, Prompter, UnknownPrompt};
+pub use terminal::TerminalPrompter;
 pub use text::{quoted, visible, visible_line};
