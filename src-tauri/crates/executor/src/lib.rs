@@ -2,3 +2,4 @@
 #![deny(unsafe_code)]
 
 pub mod events;
+pub mod oauth;
