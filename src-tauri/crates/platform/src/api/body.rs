@@ -1,0 +1,43 @@
+//! JSON bodies, with errors in the API's form.
+
+use axum::body::Bytes;
+use axum::extract::{FromRequest, Request};
+use axum::http::header;
+use serde::de::DeserializeOwned;
+
+use crate::app::App;
+use crate::error::ApiError;
+
+/// A JSON body; an empty one counts as `{}`.
+pub(crate) struct JsonBody<T>(pub(crate) T);
+
+impl<T: DeserializeOwned> FromRequest<App> for JsonBody<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
+        let kind =
+            request.headers().get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
+        let is_json =
+            kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json");
+        let bytes = Bytes::from_request(request, app)
+            .await
+            .map_err(|e| ApiError::new(e.status(), "invalid_request", e.body_text()))?;
+        if bytes.is_empty() {
+            return parse(b"{}");
+        }
+        if !is_json {
+            return Err(ApiError::new(
+                axum::http::StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "invalid_request",
+                "send application/json",
+            ));
+        }
+        parse(&bytes)
+    }
+}
+
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<JsonBody<T>, ApiError> {
+    serde_json::from_slice(bytes)
+        .map(JsonBody)
+        .map_err(|error| ApiError::bad_request(format!("the body does not fit: {error}")))
+}
