@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use url::Url;
@@ -29,6 +30,8 @@ pub(crate) struct Shared {
     /// One edit of a session's files at a time.
     pub(crate) edits: SessionLocks,
     pub(crate) attempts: Attempts,
+    /// Passwords hashed at once: each takes 19 MiB, and anybody may ask for one.
+    pub(crate) hashing: Semaphore,
     /// Sockets and session changes that must end before the process does.
     pub(crate) tasks: TaskTracker,
     pub(crate) stopping: CancellationToken,
@@ -54,6 +57,7 @@ impl App {
             locks: SessionLocks::default(),
             edits: SessionLocks::default(),
             attempts: Attempts::default(),
+            hashing: Semaphore::new(4),
             tasks: TaskTracker::new(),
             stopping: CancellationToken::new(),
         }))

@@ -7,6 +7,7 @@ use tokio::net::TcpListener;
 use tower_http::set_header::SetResponseHeaderLayer;
 
 use crate::app::App;
+use crate::error::ApiError;
 use crate::{api, mcp, oauth, pages, relay};
 
 /// A body of a tool call: a file of the wire's size as base64, and its escapes. What OAuth and forms take is smaller.
@@ -24,6 +25,7 @@ fn router(app: App) -> Router {
         SetResponseHeaderLayer::if_not_present(name, HeaderValue::from_static(value))
     };
     routes
+        .fallback(async || ApiError::not_found("route"))
         .layer(fixed(header::CONTENT_SECURITY_POLICY, pages::POLICY))
         .layer(fixed(header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
         .layer(fixed(header::REFERRER_POLICY, "no-referrer"))

@@ -1,8 +1,8 @@
-//! JSON bodies, with errors in the API's form.
+//! Bodies and URLs, with errors in the API's form.
 
 use axum::body::Bytes;
-use axum::extract::{FromRequest, Request};
-use axum::http::header;
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::http::{header, request::Parts};
 use serde::de::DeserializeOwned;
 
 use crate::app::App;
@@ -40,4 +40,28 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<JsonBody<T>, ApiError> {
     serde_json::from_slice(bytes)
         .map(JsonBody)
         .map_err(|error| ApiError::bad_request(format!("the body does not fit: {error}")))
+}
+
+/// The variable parts of the path.
+pub(crate) struct UrlPath<T>(pub(crate) T);
+
+impl<T: DeserializeOwned + Send> FromRequestParts<App> for UrlPath<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
+        let path = Path::from_request_parts(parts, app).await;
+        path.map(|Path(value)| Self(value)).map_err(|error| ApiError::bad_request(error.body_text()))
+    }
+}
+
+/// The query.
+pub(crate) struct UrlQuery<T>(pub(crate) T);
+
+impl<T: DeserializeOwned> FromRequestParts<App> for UrlQuery<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
+        let query = Query::from_request_parts(parts, app).await;
+        query.map(|Query(value)| Self(value)).map_err(|error| ApiError::bad_request(error.body_text()))
+    }
 }

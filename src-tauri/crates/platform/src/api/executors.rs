@@ -1,12 +1,12 @@
 //! A user's machines and their folders.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use protocol::{DirectoryListRequest, DirectoryListResponse, MachineId, MessageType};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::body::JsonBody;
+use super::body::{JsonBody, UrlPath};
 use crate::app::App;
 use crate::auth::Caller;
 use crate::error::ApiError;
@@ -59,7 +59,7 @@ pub(crate) struct Browse {
 pub(crate) async fn directories(
     State(app): State<App>,
     caller: Caller,
-    Path(machine): Path<MachineId>,
+    UrlPath(machine): UrlPath<MachineId>,
     JsonBody(browse): JsonBody<Browse>,
 ) -> Result<Json<Value>, ApiError> {
     let (line, folders) = list_folders(&app, &caller.user, &machine, browse).await?;

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use protocol::Hello;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::body::JsonBody;
+use super::body::{JsonBody, UrlPath};
 use super::machine;
 use crate::app::App;
 use crate::auth::Caller;
@@ -41,7 +41,7 @@ fn key(coarse: impl Iterator<Item = String>, fine: impl Iterator<Item = String>)
 pub(crate) async fn show(
     State(app): State<App>,
     caller: Caller,
-    Path(id): Path<String>,
+    UrlPath(id): UrlPath<String>,
 ) -> Result<Json<Value>, ApiError> {
     let session = owned(&app, &id, &caller.user).await?;
     presence(&app, &session).await.map(Json)
@@ -97,7 +97,7 @@ pub(crate) struct Decision {
 pub(crate) async fn consent(
     State(app): State<App>,
     caller: Caller,
-    Path(id): Path<String>,
+    UrlPath(id): UrlPath<String>,
     JsonBody(decision): JsonBody<Decision>,
 ) -> Result<Json<Value>, ApiError> {
     let approved = decision.approved;

@@ -1,12 +1,12 @@
 //! Chat sessions.
 
 use axum::Json;
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::body::JsonBody;
+use super::body::{JsonBody, UrlPath, UrlQuery};
 use crate::app::App;
 use crate::auth::Caller;
 use crate::error::ApiError;
@@ -90,8 +90,8 @@ fn message(message: &Message) -> Value {
 pub(crate) async fn show(
     State(app): State<App>,
     caller: Caller,
-    Path(id): Path<String>,
-    Query(page): Query<Page>,
+    UrlPath(id): UrlPath<String>,
+    UrlQuery(page): UrlQuery<Page>,
 ) -> Result<Json<Value>, ApiError> {
     let found = owned(&app, &id, &caller.user).await?;
     let (key, limit) = (found.id.clone(), page.limit.unwrap_or(PAGE).clamp(1, PAGE));
@@ -106,7 +106,7 @@ pub(crate) async fn show(
 pub(crate) async fn delete(
     State(app): State<App>,
     caller: Caller,
-    Path(id): Path<String>,
+    UrlPath(id): UrlPath<String>,
 ) -> Result<StatusCode, ApiError> {
     crate::sessions::delete(&app, &id, &caller.user).await?;
     Ok(StatusCode::NO_CONTENT)

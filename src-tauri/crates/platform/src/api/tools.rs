@@ -1,10 +1,10 @@
 //! Tools of a session.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use serde_json::{Map, Value, json};
 
-use super::body::JsonBody;
+use super::body::{JsonBody, UrlPath};
 use crate::app::App;
 use crate::auth::Caller;
 use crate::error::ApiError;
@@ -15,7 +15,7 @@ use crate::tools::{self, Tool};
 pub(crate) async fn list(
     State(app): State<App>,
     caller: Caller,
-    Path(id): Path<String>,
+    UrlPath(id): UrlPath<String>,
 ) -> Result<Json<Value>, ApiError> {
     let session = owned(&app, &id, &caller.user).await?;
     let tools: Vec<_> = tools::offered(&app, &session).into_iter().map(Tool::describe).collect();
@@ -26,7 +26,7 @@ pub(crate) async fn list(
 pub(crate) async fn call(
     State(app): State<App>,
     caller: Caller,
-    Path((id, name)): Path<(String, String)>,
+    UrlPath((id, name)): UrlPath<(String, String)>,
     JsonBody(arguments): JsonBody<Map<String, Value>>,
 ) -> Result<Json<Value>, ApiError> {
     let session = owned(&app, &id, &caller.user).await?;

@@ -3,17 +3,31 @@
 use std::collections::BTreeMap;
 
 use axum::body::Bytes;
+use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, header};
 use serde_json::Value;
 
 use super::OAuthError;
+use crate::app::App;
 
 /// Parameters by name. No Debug: they hold codes and tokens.
 pub(crate) struct Params(BTreeMap<String, String>);
 
+impl FromRequest<App> for Params {
+    type Rejection = OAuthError;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, OAuthError> {
+        let headers = request.headers().clone();
+        let body = Bytes::from_request(request, app)
+            .await
+            .map_err(|_| OAuthError::invalid_request("the body is too long, or broke off"))?;
+        Self::parse(&headers, &body)
+    }
+}
+
 impl Params {
     /// Reads a body by its content type.
-    pub(crate) fn parse(headers: &HeaderMap, body: &Bytes) -> Result<Self, OAuthError> {
+    fn parse(headers: &HeaderMap, body: &Bytes) -> Result<Self, OAuthError> {
         let kind = headers.get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
         match kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase().as_str() {
             "application/json" => Self::json(body),
@@ -51,6 +65,10 @@ impl Params {
     pub(crate) fn once(pairs: impl Iterator<Item = (String, String)>) -> Result<Self, OAuthError> {
         let mut params = BTreeMap::new();
         for (name, value) in pairs {
+            // What was no UTF-8 has been replaced by this; no parameter of ours holds it.
+            if name.contains('\u{fffd}') || value.contains('\u{fffd}') {
+                return Err(OAuthError::invalid_request("a parameter is not UTF-8"));
+            }
             if params.insert(name, value).is_some() {
                 return Err(OAuthError::invalid_request("a parameter stands twice"));
             }

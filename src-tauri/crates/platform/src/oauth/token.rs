@@ -1,9 +1,7 @@
 //! The token, revocation and introspection endpoints.
 
 use axum::Json;
-use axum::body::Bytes;
 use axum::extract::State;
-use axum::http::HeaderMap;
 use axum::response::{IntoResponse as _, Response};
 use serde_json::{Value, json};
 
@@ -16,12 +14,7 @@ use crate::store::oauth::{self as stored, Exchange, Revoked, TokenKind};
 
 /// `POST /api/oauth/token`: `grant_type` `authorization_code` (`code, redirect_uri, client_id, code_verifier`) or
 /// `refresh_token` (`refresh_token, client_id`) → `{access_token, token_type, expires_in, refresh_token, scope}`.
-pub(crate) async fn token(
-    State(app): State<App>,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Result<Response, OAuthError> {
-    let params = Params::parse(&headers, &body)?;
+pub(crate) async fn token(State(app): State<App>, params: Params) -> Result<Response, OAuthError> {
     let exchange = match params.required("grant_type")? {
         "authorization_code" => redeem(&app, &params).await?,
         "refresh_token" => rotate(&app, &params).await?,
@@ -86,12 +79,7 @@ async fn rotate(app: &App, params: &Params) -> Result<Exchange, OAuthError> {
 }
 
 /// `POST /api/oauth/revoke` (RFC 7009): `token`, and optionally `client_id`. 200 also when there was nothing to revoke.
-pub(crate) async fn revoke(
-    State(app): State<App>,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Result<Response, OAuthError> {
-    let params = Params::parse(&headers, &body)?;
+pub(crate) async fn revoke(State(app): State<App>, params: Params) -> Result<Response, OAuthError> {
     let token = secret::hash(params.required("token")?);
     let client_id = params.optional("client_id").map(str::to_owned);
     match app.store.run(move |db| stored::revoke(db, &token, client_id.as_deref())).await? {
@@ -104,12 +92,7 @@ pub(crate) async fn revoke(
 
 /// `POST /api/oauth/introspect` (RFC 7662): `token`, and `client_id` of the client it was issued to. Having the token is
 /// what entitles to ask.
-pub(crate) async fn introspect(
-    State(app): State<App>,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Result<Response, OAuthError> {
-    let params = Params::parse(&headers, &body)?;
+pub(crate) async fn introspect(State(app): State<App>, params: Params) -> Result<Response, OAuthError> {
     let token = secret::hash(params.required("token")?);
     let client_id = client(&app, &params)?;
     let found = app.store.run(move |db| stored::active(db, &token)).await?;

@@ -97,6 +97,7 @@ async fn sign_in(app: &App, name: &str, password: &str) -> Result<Option<Secret>
     let key = name.to_owned();
     let user = app.store.run(move |db| users::by_name(db, &key)).await?;
     let (id, stored) = user.map(|user| (user.id, user.password)).unzip();
+    let _turn = app.hashing.acquire().await.map_err(|error| ApiError::internal(&error))?;
     let password = password.to_owned();
     let right = tokio::task::spawn_blocking(move || password::verify(&password, stored.as_ref()))
         .await

@@ -115,14 +115,12 @@ impl Link {
         } else if let Some(waiter) = traffic.pending.remove(&*frame.id) {
             // Whoever asked may have given up; the slot is free now in any case.
             let _ = waiter.send(Answer { kind, payload: frame.payload.to_owned() });
+            traffic.credit = traffic.credit.saturating_add(1).min(traffic.limit);
         } else {
             tracing::debug!(kind = &*frame.kind, "a machine sent a frame that nobody asked for");
         }
-        if let Some(capacity) = frame.pending_capacity {
-            traffic.credit = capacity;
-        } else if kind != Some(MessageType::Status) {
-            traffic.credit = traffic.credit.saturating_add(1).min(traffic.limit);
-        }
+        // The machine's own word counts for more than our count.
+        traffic.credit = frame.pending_capacity.unwrap_or(traffic.credit);
         drop(traffic);
         self.room.notify_waiters();
     }
@@ -178,15 +176,17 @@ impl Link {
             return Err(SendError::TooLarge);
         }
         let wait = self.wait_for_room(&id, request.room).await?;
+        let slot = Slot { link: self, id: &id };
         let queued = tokio::select! {
             biased;
             () = self.ended() => false,
             sent = self.outbox.send(text) => sent.is_ok(),
         };
         if !queued {
-            self.traffic().pending.remove(&id);
             return Err(SendError::NotSent);
         }
+        // From here on the slot is the machine's to free, whether somebody still waits or not.
+        std::mem::forget(slot);
         tokio::select! {
             biased;
             answer = timeout(request.patience, wait) => match answer {
@@ -209,6 +209,22 @@ impl Line for Link {
     }
 }
 
+/// A slot for a request that has not left; given back when dropped, also because the caller went away.
+struct Slot<'a> {
+    link: &'a Link,
+    id: &'a str,
+}
+
+impl Drop for Slot<'_> {
+    fn drop(&mut self) {
+        let mut traffic = self.link.traffic();
+        traffic.pending.remove(self.id);
+        traffic.credit = traffic.credit.saturating_add(1).min(traffic.limit);
+        drop(traffic);
+        self.link.room.notify_waiters();
+    }
+}
+
 /// A place among those who wait; given back when dropped.
 struct Waiting<'a>(&'a Link);
 
@@ -226,5 +242,72 @@ impl<'a> Waiting<'a> {
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         self.0.traffic().waiting -= 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use serde_json::value::to_raw_value;
+
+    use super::*;
+    use crate::store::users::UserId;
+
+    fn link(max_concurrent: u32) -> (Link, mpsc::Receiver<String>) {
+        let hello = json!({
+            "shim_version": "0.1.0", "protocol_version": "1.1", "machine_id": "m", "display_name": "m",
+            "platform": "linux", "arch": "x86_64", "screen_resolution": null, "capabilities": [],
+            "allowed_root": null, "local_llm_models": [], "hardware_devices": [], "computer_use_features": [],
+            "computer_use_features_coarse": [], "recording_channels": [], "recording_routes": [],
+        });
+        let facts = Facts {
+            connection_id: "c".to_owned(),
+            user: UserId("u".to_owned()),
+            hello: serde_json::from_value(hello).unwrap(),
+            granted: Vec::new(),
+            session: None,
+            connected_at: 0.0,
+        };
+        Link::new(facts, FamilyId("f".to_owned()), [0; 32], max_concurrent)
+    }
+
+    fn ping() -> Outgoing {
+        let payload = to_raw_value(&json!({})).unwrap();
+        let (room, patience) = (Duration::from_secs(5), Duration::from_secs(5));
+        Outgoing { kind: MessageType::FileStat, payload, room, patience }
+    }
+
+    #[tokio::test]
+    async fn a_caller_who_leaves_before_the_request_left_gives_the_slot_back() {
+        let (link, mut outgoing) = link(1);
+        while link.push("{}".to_owned()) {}
+        assert!(futures_util::FutureExt::now_or_never(link.send(ping())).is_none(), "the queue is full");
+        assert!(link.traffic().pending.is_empty());
+        assert_eq!(link.traffic().credit, 1);
+        outgoing.close();
+        assert_eq!(link.send(ping()).await.unwrap_err(), SendError::NotSent);
+    }
+
+    #[tokio::test]
+    async fn a_request_that_left_keeps_its_slot_until_it_is_answered() {
+        let (link, mut outgoing) = link(1);
+        assert!(futures_util::FutureExt::now_or_never(link.send(ping())).is_none());
+        assert_eq!(link.traffic().pending.len(), 1, "the machine is still at it");
+        let sent = outgoing.recv().await.unwrap();
+        let id = Frame::parse(sent.as_bytes()).unwrap().id.into_owned();
+        let answer = encode(MessageType::Ack, &id, None, &json!({})).unwrap();
+        link.receive(&Frame::parse(answer.as_bytes()).unwrap());
+        assert!(link.traffic().pending.is_empty());
+        assert_eq!(link.traffic().credit, 1);
+    }
+
+    #[tokio::test]
+    async fn the_sixty_fifth_who_waits_is_turned_away() {
+        let (link, _outgoing) = link(1);
+        let mut calls: Vec<_> = (0..=MAX_WAITING).map(|_| link.send(ping())).collect();
+        for call in &mut calls {
+            assert!(futures_util::FutureExt::now_or_never(call).is_none());
+        }
+        assert_eq!(link.send(ping()).await.unwrap_err(), SendError::Busy);
     }
 }

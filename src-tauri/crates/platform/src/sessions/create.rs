@@ -29,13 +29,12 @@ pub(crate) struct LocalTarget {
     pub(crate) directory_ref: String,
 }
 
-fn new_session(user: &UserId, target: Target) -> Result<Session, ApiError> {
-    let id: SessionId = protocol::new_id().parse().map_err(|error| ApiError::internal(&error))?;
-    Ok(Session { id, user: user.clone(), target, created_at: now_ms() })
+fn new_id() -> Result<SessionId, ApiError> {
+    protocol::new_id().parse().map_err(|error| ApiError::internal(&error))
 }
 
 pub(crate) async fn create_cloud(app: &App, user: &UserId) -> Result<Session, ApiError> {
-    let session = new_session(user, Target::Cloud)?;
+    let session = Session { id: new_id()?, user: user.clone(), target: Target::Cloud, created_at: now_ms() };
     let stored = session.clone();
     app.store.run(move |db| sessions::add(db, &stored, true)).await?;
     Ok(session)
@@ -51,7 +50,7 @@ pub(crate) async fn create_local(app: &App, user: &UserId, target: LocalTarget) 
 
 async fn create(app: &App, user: &UserId, target: LocalTarget) -> Result<Session, ApiError> {
     let control = current(app, user, &target.machine_id, &target.connection_id)?;
-    let id = new_session(user, Target::Cloud)?.id;
+    let id = new_id()?;
     let binding = match attach(app, &*control, &id, &target).await {
         Ok(binding) => binding,
         Err(error) => {

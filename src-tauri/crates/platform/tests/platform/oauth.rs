@@ -294,6 +294,10 @@ async fn malformed_requests_are_told_and_never_a_500() {
             assert!(!answer.to_string().contains(secret), "{answer}");
         }
     }
+    let huge = format!("token={}", "x".repeat(100_000));
+    let request =
+        rig.http.post(rig.at("/api/oauth/revoke")).header(header::CONTENT_TYPE, bodies[0].0).body(huge);
+    assert_eq!(answer(request).await.1["error"], "invalid_request", "too long");
     let (status, body) = token(&rig, &[("grant_type", "password")]).await;
     assert_eq!((status, &body["error"]), (StatusCode::BAD_REQUEST, &json!("unsupported_grant_type")));
     let short = "v".repeat(42);
