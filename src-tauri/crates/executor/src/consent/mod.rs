@@ -1,0 +1,5 @@
+//! Consent.
+
+mod capability;
+
+pub use capability::Capability;
