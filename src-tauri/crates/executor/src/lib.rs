@@ -4,3 +4,4 @@
 pub mod config;
 pub mod consent;
 pub mod events;
+pub mod local;
