@@ -1,1 +1,14 @@
-//! Harness of the whole-system tests.
+//! Harness of the whole-system tests: an executor with folders of its own ([`Rig`]), and a platform that says exactly what
+//! a test tells it to, true or not ([`scripted`]).
+
+pub mod rig;
+pub mod scripted;
+
+pub use rig::Rig;
+
+/// Commands are supervised by a copy of the running program; this lets a test binary be that copy.
+#[expect(unsafe_code, reason = "runs before main, where `run_if_asked` is made to run")]
+#[ctor::ctor(unsafe)]
+fn supervise() {
+    exec::supervisor::run_if_asked();
+}

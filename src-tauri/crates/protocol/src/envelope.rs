@@ -176,6 +176,59 @@ pub fn encode_as<T: Serialize>(
     serde_json::to_string(&Outgoing { kind, id, ts: now(), version, pending_capacity, payload })
 }
 
+/// A response as text whose `pending_capacity` is still open: how many slots are free is known only when it is sent, and by
+/// then a payload of megabytes should not be written once more.
+#[derive(Debug)]
+pub struct Response {
+    text: String,
+    capacity_at: usize,
+}
+
+/// Room for any `u32`; JSON allows the blanks.
+const CAPACITY_WIDTH: usize = 10;
+
+impl Response {
+    /// Writes the response to the request `id`.
+    ///
+    /// # Errors
+    ///
+    /// As [`encode`].
+    pub fn encode<T: Serialize>(
+        kind: MessageType,
+        id: &str,
+        payload: &T,
+    ) -> Result<Response, serde_json::Error> {
+        let id = serde_json::to_string(id)?;
+        let mut text = format!(
+            r#"{{"type":"{kind}","id":{id},"ts":{ts},"version":"{PROTOCOL_VERSION}","pending_capacity":"#,
+            ts = serde_json::to_string(&now())?,
+        );
+        let capacity_at = text.len();
+        text.push_str(&" ".repeat(CAPACITY_WIDTH));
+        text.push_str(r#","payload":"#);
+        let mut bytes = text.into_bytes();
+        serde_json::to_writer(&mut bytes, payload)?;
+        bytes.push(b'}');
+        let text = String::from_utf8(bytes).map_err(serde::ser::Error::custom)?;
+        Ok(Response { text, capacity_at })
+    }
+
+    /// Its size, which [`MAX_FRAME_BYTES`] limits.
+    #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "a response is never empty")]
+    pub fn len(&self) -> usize {
+        self.text.len()
+    }
+
+    /// The frame, with the free slots after it.
+    #[must_use]
+    pub fn with_capacity(mut self, free: u32) -> String {
+        let digits = format!("{free:>CAPACITY_WIDTH$}");
+        self.text.replace_range(self.capacity_at..self.capacity_at + CAPACITY_WIDTH, &digits);
+        self.text
+    }
+}
+
 /// Seconds since the epoch, with fractions.
 #[must_use]
 pub fn now() -> f64 {
@@ -202,6 +255,16 @@ mod tests {
         assert_eq!((frame.message_type(), &*frame.id), (Some(MessageType::Ack), "a1"));
         assert_eq!((frame.version, frame.pending_capacity), (Some(PROTOCOL_VERSION), Some(3)));
         assert_eq!(frame.payload.get(), r#"{"ok":true}"#);
+    }
+
+    #[test]
+    fn a_response_takes_its_capacity_when_it_is_sent() {
+        for free in [0, 3, u32::MAX] {
+            let text = Response::encode(MessageType::Ack, "a\"ä", &Ack::ok()).unwrap().with_capacity(free);
+            let frame = Frame::parse(text.as_bytes()).unwrap();
+            assert_eq!((&*frame.kind, &*frame.id, frame.pending_capacity), ("ACK", "a\"ä", Some(free)));
+            assert_eq!((frame.payload.get(), frame.version), (r#"{"ok":true}"#, Some(PROTOCOL_VERSION)));
+        }
     }
 
     #[test]

@@ -29,7 +29,8 @@ pub use command::{CommandResult, ExecuteCommand, ShellName};
 pub use computer_use::*;
 pub use control::*;
 pub use envelope::{
-    Frame, FrameError, MAX_FRAME_BYTES, MAX_HELLO_BYTES, MAX_ID_BYTES, encode, encode_as, new_id, now,
+    Frame, FrameError, MAX_FRAME_BYTES, MAX_HELLO_BYTES, MAX_ID_BYTES, Response, encode, encode_as, new_id,
+    now,
 };
 pub use error::{ErrorCode, ErrorPayload};
 pub use files::*;
@@ -39,7 +40,7 @@ pub use handshake::{
 pub use ids::{InvalidId, MachineId, SessionId};
 pub use local_model::*;
 pub use message::{Channel, MessageType, Request};
-pub use payload::{Parsed, PayloadError, parse_payload};
+pub use payload::{Parsed, PayloadError, parse_payload, parse_payload_text};
 pub use recording::*;
 pub use status::{Ack, SessionRevoked, Status};
 pub use version::{PROTOCOL_VERSION, Version};

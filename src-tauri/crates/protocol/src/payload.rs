@@ -28,8 +28,17 @@ pub struct PayloadError {
 ///
 /// When a field is missing or mistyped; the error names it.
 pub fn parse_payload<T: DeserializeOwned>(payload: &RawValue) -> Result<Parsed<T>, PayloadError> {
+    parse_payload_text(payload.get())
+}
+
+/// As [`parse_payload`], from the text of a payload.
+///
+/// # Errors
+///
+/// As [`parse_payload`].
+pub fn parse_payload_text<T: DeserializeOwned>(payload: &str) -> Result<Parsed<T>, PayloadError> {
     let mut unknown_keys = Vec::new();
-    let mut json = serde_json::Deserializer::from_str(payload.get());
+    let mut json = serde_json::Deserializer::from_str(payload);
     match serde_ignored::deserialize(&mut json, |path| unknown_keys.push(path.to_string())) {
         Ok(value) => Ok(Parsed { value, unknown_keys }),
         Err(first) => Err(explain::<T>(payload, &first)),
@@ -37,8 +46,8 @@ pub fn parse_payload<T: DeserializeOwned>(payload: &RawValue) -> Result<Parsed<T
 }
 
 /// The same parse once more, slower, to learn which field it was.
-fn explain<T: DeserializeOwned>(payload: &RawValue, first: &serde_json::Error) -> PayloadError {
-    let mut json = serde_json::Deserializer::from_str(payload.get());
+fn explain<T: DeserializeOwned>(payload: &str, first: &serde_json::Error) -> PayloadError {
+    let mut json = serde_json::Deserializer::from_str(payload);
     let (field, problem) = match serde_path_to_error::deserialize::<_, T>(&mut json) {
         Ok(_) => (".".to_owned(), first.to_string()),
         Err(error) => (error.path().to_string(), error.inner().to_string()),

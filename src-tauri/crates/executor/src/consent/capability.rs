@@ -40,6 +40,19 @@ impl Capability {
             Self::Record => "recording",
         }
     }
+
+    /// What a standing approval of this capability covers, as the object of "allow this chat to …".
+    pub(crate) fn everything(self) -> &'static str {
+        match self {
+            Self::Read => "read any file",
+            Self::Write => "write, move and delete any file",
+            Self::Shell => "run any command",
+            Self::Screen => "see the screen",
+            Self::Input => "type, click and open programs",
+            Self::Clipboard => "read the clipboard",
+            Self::Record => "record",
+        }
+    }
 }
 
 impl fmt::Display for Capability {

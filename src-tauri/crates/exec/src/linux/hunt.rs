@@ -1,0 +1,190 @@
+//! Killing trees for good: stop everything first, so that nothing forks away, then kill, then look again until nothing is left.
+//!
+//! It depends on nobody's help: not on the supervisor (which the command may have stopped or killed) nor on process
+//! groups or sessions (which it may have left). It runs in this process, and in a supervisor that has lost us.
+
+use std::collections::HashSet;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, getpid, getsid, waitid};
+
+use super::proc::{Family, Stat, Struck, strike};
+use super::process::known_supervisors;
+
+/// The process whose descendants are hunted; not itself struck.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Root {
+    pub(super) pid: i32,
+    pub(super) started: u64,
+}
+
+impl Root {
+    pub(super) fn of(pid: i32) -> std::io::Result<Root> {
+        Stat::of(pid).map(|stat| Root { pid, started: stat.started })
+    }
+
+    fn is(&self, stat: &Stat) -> bool {
+        stat.pid == self.pid && stat.started == self.started
+    }
+}
+
+/// Nothing that can be killed survives this long but a process in an uninterruptible system call, which ends with it.
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Each pass stops most of what runs, so even a fork bomb is still after a few. Then the killing starts in any case.
+const STOP_PASSES: usize = 100;
+
+/// Two looks in a row that find nothing: a single one can miss a process whose parent ends during the look.
+const QUIET_PASSES: usize = 2;
+
+pub(super) struct Hunt<'a> {
+    roots: &'a [Root],
+    orphans_since: Option<u64>,
+    seen: HashSet<i32>,
+    dead: HashSet<i32>,
+}
+
+/// What one walk over the trees found.
+#[derive(Default)]
+struct Pass {
+    alive: Vec<i32>,
+    /// One that no pass before had found.
+    fresh: bool,
+    /// Something changed under the walk: it may have missed a process.
+    unsettled: bool,
+}
+
+impl<'a> Hunt<'a> {
+    pub(super) fn below(roots: &'a [Root]) -> Hunt<'a> {
+        Hunt { roots, orphans_since: None, seen: HashSet::new(), dead: HashSet::new() }
+    }
+
+    /// Descendants whose supervisor has died come to us, as the next subreaper: direct children of this process, but in another
+    /// session (a process cannot get back into ours), and no supervisor. They are younger than the order that their supervisor
+    /// got at `since`. What this program itself has launched after that, into a session of its own, looks the same: so this
+    /// is for supervisors that their commands have killed, and for nothing else.
+    pub(super) fn orphans(since: u64) -> Hunt<'static> {
+        Hunt { roots: &[], orphans_since: Some(since), seen: HashSet::new(), dead: HashSet::new() }
+    }
+
+    /// Kills them all; false when some would not die in time.
+    pub(super) fn kill(&mut self) -> bool {
+        let deadline = Instant::now() + PATIENCE;
+        let mut signals = [Signal::STOP];
+        let mut quiet = 0;
+        for pass in 0.. {
+            let found = self.pass(&signals);
+            if found.alive.is_empty() && !found.unsettled {
+                quiet += 1;
+                if quiet == QUIET_PASSES {
+                    return true;
+                }
+                continue;
+            }
+            quiet = 0;
+            if Instant::now() > deadline {
+                return false;
+            }
+            if signals == [Signal::KILL] && !found.fresh {
+                // The kernel takes a moment to end a process, and there is no event for the end of somebody else's child.
+                thread::sleep(Duration::from_micros(200));
+            }
+            if !found.fresh || pass >= STOP_PASSES {
+                signals = [Signal::KILL];
+            }
+        }
+        true
+    }
+
+    /// Takes the dead out of the process table, where the death of their supervisor has made them our children.
+    pub(super) fn bury(&self) {
+        for pid in self.seen.union(&self.dead) {
+            reap(*pid);
+        }
+    }
+
+    /// Asks all of them to end. Stopped ones are continued, or they would not notice.
+    pub(super) fn terminate(&mut self) {
+        self.pass(&[Signal::TERM, Signal::CONT]);
+    }
+
+    /// The live ones, untouched.
+    pub(super) fn members(&mut self) -> Vec<i32> {
+        self.pass(&[]).alive
+    }
+
+    fn pass(&mut self, signals: &[Signal]) -> Pass {
+        let family = Family::now();
+        let mut found = Pass::default();
+        let mut parents = HashSet::new();
+        let mut next = Vec::new();
+        for root in self.roots {
+            if Stat::of(root.pid).is_ok_and(|stat| root.is(&stat)) {
+                parents.insert(root.pid);
+                next.push(root.pid);
+            }
+        }
+        self.pass_orphans(&family, signals, &mut found, &mut next);
+        parents.extend(next.iter().copied());
+        while let Some(parent) = next.pop() {
+            for child in family.children(parent) {
+                if parents.contains(&child) {
+                    continue;
+                }
+                // Its parent may have ended meanwhile, and then it has another one of the tree.
+                match strike(child, signals, |stat| parents.contains(&stat.parent)) {
+                    Struck::Alive => self.note(child, &mut found),
+                    Struck::Denied => {}
+                    Struck::Dead => {
+                        self.dead.insert(child);
+                        continue;
+                    }
+                    Struck::Gone | Struck::Stranger => {
+                        found.unsettled = true;
+                        continue;
+                    }
+                }
+                parents.insert(child);
+                next.push(child);
+            }
+        }
+        found
+    }
+
+    fn note(&mut self, pid: i32, found: &mut Pass) {
+        found.fresh |= self.seen.insert(pid);
+        found.alive.push(pid);
+    }
+
+    fn pass_orphans(&mut self, family: &Family, signals: &[Signal], found: &mut Pass, next: &mut Vec<i32>) {
+        let Some(since) = self.orphans_since else { return };
+        let us = getpid().as_raw_nonzero().get();
+        let Ok(session) = getsid(None) else { return };
+        let session = session.as_raw_nonzero().get();
+        let children = family.children(us);
+        // Asked for after the look: a supervisor leaves our session only once it is known.
+        let supervisors = known_supervisors();
+        for child in children.into_iter().filter(|child| !supervisors.contains(child)) {
+            let is_orphan =
+                |stat: &Stat| stat.parent == us && stat.session != session && stat.started >= since;
+            match strike(child, signals, is_orphan) {
+                Struck::Alive => {
+                    self.note(child, found);
+                    next.push(child);
+                }
+                Struck::Denied => next.push(child),
+                Struck::Dead => reap(child),
+                Struck::Gone => found.unsettled = true,
+                Struck::Stranger => {}
+            }
+        }
+    }
+}
+
+/// Takes a dead child of ours out of the process table.
+fn reap(pid: i32) {
+    if let Some(pid) = Pid::from_raw(pid) {
+        let _ = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
+    }
+}

@@ -1,0 +1,315 @@
+//! The loop of an open connection.
+
+use std::future::Future;
+use std::ops::Range;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::stream::{SplitSink, SplitStream};
+use futures_util::{SinkExt as _, StreamExt as _};
+use protocol::{ErrorCode, ErrorPayload, Frame, FrameError, MessageType, SessionRevoked, Version, encode, parse_payload};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_tungstenite::tungstenite::{Bytes, Message};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, warn};
+
+use super::dial::Socket;
+use super::handshake::{close_parts, close_with};
+use super::line::{Line, NotAdmitted, Out, Slot, Timings};
+
+/// How a connection ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum End {
+    /// By the platform's close frame, or without one (`None`).
+    Closed { code: Option<u16>, reason: String },
+    /// By SESSION_REVOKED.
+    Revoked { reason: String },
+    /// By us: disconnect, detach, kill, exit.
+    Stopped,
+    /// By us: no request for too long.
+    Idle,
+}
+
+/// A request whose envelope was read and that was admitted.
+#[derive(Debug)]
+pub(crate) struct Incoming {
+    pub(crate) id: String,
+    pub(crate) kind: MessageType,
+    bytes: Bytes,
+    payload: Range<usize>,
+}
+
+impl Incoming {
+    /// The payload's JSON.
+    pub(crate) fn payload(&self) -> &str {
+        // The envelope's parser has seen it as UTF-8; an empty text then fails to parse, and is answered.
+        std::str::from_utf8(&self.bytes[self.payload.clone()]).unwrap_or_default()
+    }
+}
+
+/// What serves the requests of one connection.
+pub(crate) trait Service: Send + Sync + 'static {
+    /// Answers an admitted request. Called at once, polled on a task of its own.
+    fn serve(
+        self: Arc<Self>,
+        line: Arc<Line>,
+        slot: Slot,
+        incoming: Incoming,
+        stop: CancellationToken,
+    ) -> Pin<Box<dyn Future<Output = ()> + Send>>;
+
+    /// A request that was not admitted is audited.
+    fn refused(&self, id: &str, kind: MessageType, error: &ErrorPayload);
+
+    /// The payload of STATUS.
+    fn status(&self, line: &Line) -> protocol::Status;
+
+    /// Since when no request came; `None` where a connection does not idle out.
+    fn idle_since(&self) -> Option<Instant>;
+}
+
+/// How long a frame may take to be written. A peer that acknowledges bytes but never reads would block for ever.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// How long requests in flight have to end after the connection has. Killing their processes takes milliseconds; a system
+/// call that hangs is left behind, and its result is dropped.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Frames that wait for the writer, besides those that keep their slots.
+const QUEUED_FRAMES: usize = 2;
+
+/// Serves until the connection ends or `stop` says so. When it returns, nothing of the connection's requests runs.
+pub(crate) async fn serve(
+    socket: Socket,
+    service: Arc<dyn Service>,
+    max_concurrent: u32,
+    negotiated: Version,
+    timings: Timings,
+    stop: &CancellationToken,
+) -> End {
+    let (sink, stream) = socket.split();
+    let (out, queue) = mpsc::channel(QUEUED_FRAMES);
+    let (pinged, ping_written) = watch::channel(None);
+    let over = CancellationToken::new();
+    let line = Line::new(max_concurrent, out, over.clone());
+    let writer = tokio::spawn(write(sink, queue, pinged, over.clone()));
+    let mut reader =
+        Reader { stream, service, line, negotiated, timings, ping_written, requests: JoinSet::new(), unusable: 0 };
+    let end = reader.run(stop).await;
+    over.cancel();
+    let drained = async { while reader.requests.join_next().await.is_some() {} };
+    if timeout(DRAIN_TIMEOUT, drained).await.is_err() {
+        warn!("a request did not end with its connection; its result is dropped");
+    }
+    let Reader { stream, line, .. } = reader;
+    drop(line);
+    if let Ok(Some(sink)) = writer.await
+        && let Ok(mut socket) = sink.reunite(stream)
+    {
+        let close = match &end {
+            End::Revoked { .. } => Some((protocol::close::REVOKED, "revoked".to_owned())),
+            End::Stopped | End::Idle => Some((1000, String::new())),
+            End::Closed { .. } => None,
+        };
+        match close {
+            Some((code, reason)) => close_with(&mut socket, code, reason).await,
+            None => drop(timeout(Duration::from_secs(1), socket.close(None)).await),
+        }
+    }
+    end
+}
+
+type Sink = SplitSink<Socket, Message>;
+
+/// Writes what is queued until the connection is over. Returns the sink for the close frame, unless it is broken.
+async fn write(
+    mut sink: Sink,
+    mut queue: mpsc::Receiver<Out>,
+    pinged: watch::Sender<Option<Instant>>,
+    over: CancellationToken,
+) -> Option<Sink> {
+    loop {
+        let out = tokio::select! {
+            biased;
+            () = over.cancelled() => return Some(sink),
+            out = queue.recv() => match out {
+                Some(out) => out,
+                None => return Some(sink),
+            },
+        };
+        let (message, is_ping) = match out {
+            Out::Text(text) => (Message::text(text), false),
+            Out::Ping => (Message::Ping(Bytes::new()), true),
+        };
+        let written = tokio::select! {
+            () = over.cancelled() => return None, // half a frame may be on the wire: nothing may follow it
+            written = timeout(WRITE_TIMEOUT, sink.send(message)) => written,
+        };
+        match written {
+            Ok(Ok(())) if is_ping => drop(pinged.send(Some(Instant::now()))),
+            Ok(Ok(())) => {}
+            Ok(Err(_)) | Err(_) => return None,
+        }
+    }
+}
+
+struct Reader {
+    stream: SplitStream<Socket>,
+    service: Arc<dyn Service>,
+    line: Arc<Line>,
+    negotiated: Version,
+    timings: Timings,
+    ping_written: watch::Receiver<Option<Instant>>,
+    requests: JoinSet<()>,
+    unusable: u64,
+}
+
+impl Reader {
+    async fn run(&mut self, stop: &CancellationToken) -> End {
+        let start = Instant::now();
+        let (mut next_ping, mut next_status) = (start + self.timings.ping_every, start + self.timings.status_every);
+        let mut pong_due: Option<Instant> = None;
+        let far = start + Duration::from_secs(u32::MAX.into());
+        loop {
+            // While a request runs there is no idle time; its end wakes this loop.
+            let idle_since = self.service.idle_since().filter(|_| self.requests.is_empty());
+            let idle_at = idle_since.map(|since| since + self.timings.idle_after);
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return End::Stopped,
+                changed = self.ping_written.changed() => match changed {
+                    Ok(()) => pong_due = self.ping_written.borrow_and_update().map(|at| at + self.timings.pong_within),
+                    Err(_) => return End::Closed { code: None, reason: "writing failed".to_owned() },
+                },
+                () = sleep_until(next_ping) => {
+                    next_ping = Instant::now() + self.timings.ping_every;
+                    self.line.ping();
+                }
+                () = sleep_until(next_status) => {
+                    next_status = Instant::now() + self.timings.status_every;
+                    send_status(&*self.service, &self.line).await;
+                }
+                message = self.stream.next() => {
+                    pong_due = None; // whatever comes shows that the peer lives
+                    match message {
+                        Some(Ok(message)) => if let Some(end) = self.message(message).await { return end },
+                        Some(Err(error)) => return End::Closed { code: None, reason: error.to_string() },
+                        None => return End::Closed { code: None, reason: String::new() },
+                    }
+                }
+                () = sleep_until(pong_due.unwrap_or(far)) => {
+                    return End::Closed { code: None, reason: "no pong: the platform is gone".to_owned() };
+                }
+                () = sleep_until(idle_at.unwrap_or(far)) => return End::Idle,
+                Some(_) = self.requests.join_next(), if !self.requests.is_empty() => {}
+            }
+        }
+    }
+
+    async fn message(&mut self, message: Message) -> Option<End> {
+        match message {
+            Message::Text(text) => self.frame(text.into()).await,
+            Message::Binary(bytes) => self.frame(bytes).await,
+            Message::Close(frame) => {
+                let (code, reason) = close_parts(frame);
+                Some(End::Closed { code, reason })
+            }
+            Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => None,
+        }
+    }
+
+    async fn frame(&mut self, bytes: Bytes) -> Option<End> {
+        let frame = match Frame::parse(&bytes) {
+            Ok(frame) => frame,
+            Err(FrameError::Unanswerable(problem)) => {
+                self.unusable += 1;
+                warn!(count = self.unusable, %problem, "dropped a frame that nobody can be told about");
+                return None;
+            }
+            Err(error @ FrameError::Malformed { .. }) => {
+                let FrameError::Malformed { id, .. } = &error else { return None };
+                self.line.refuse(id, ErrorPayload::new(ErrorCode::InternalError, error.to_string())).await;
+                return None;
+            }
+        };
+        if let Some(text) = &frame.unreadable_version {
+            warn!(version = %text, "a frame's version is unreadable; taken as the negotiated one");
+        }
+        if let Some(version) = frame.version.filter(|v| v.major != self.negotiated.major) {
+            warn!(%version, "dropped a frame of another major version");
+            return None;
+        }
+        let id = frame.id.into_owned();
+        let Some(kind) = MessageType::named(&frame.kind) else {
+            let shown: String = frame.kind.chars().take(64).collect();
+            let error = ErrorPayload::new(
+                ErrorCode::FeatureNotSupported,
+                format!("this program does not know the message type '{shown}'; an update may"),
+            );
+            self.line.refuse(&id, error.with("reason", "unknown message type")).await;
+            return None;
+        };
+        match kind {
+            MessageType::Ping => {
+                if let Ok(pong) = encode(MessageType::Pong, &id, None, &serde_json::json!({})) {
+                    self.line.send(pong).await;
+                }
+                None
+            }
+            MessageType::SessionRevoked => {
+                let reason = parse_payload::<SessionRevoked>(frame.payload).map(|p| p.value.reason);
+                Some(End::Revoked { reason: reason.unwrap_or_else(|_| "unknown".to_owned()) })
+            }
+            kind if kind.request().is_some() => {
+                let payload = range_within(&bytes, frame.payload.get());
+                self.request(id, kind, bytes, payload).await;
+                None
+            }
+            kind => {
+                debug!(%kind, "ignored a message that asks for nothing");
+                None
+            }
+        }
+    }
+
+    async fn request(&mut self, id: String, kind: MessageType, bytes: Bytes, payload: Option<Range<usize>>) {
+        match self.line.admit(&id) {
+            Ok(slot) => {
+                let (bytes, payload) = match payload {
+                    Some(range) => (bytes, range),
+                    None => (Bytes::from_static(b"{}"), 0..2), // an absent payload
+                };
+                let incoming = Incoming { id, kind, bytes, payload };
+                let stop = self.line.over.child_token();
+                self.requests.spawn(self.service.clone().serve(self.line.clone(), slot, incoming, stop));
+            }
+            Err(NotAdmitted::Full) => {
+                let error = self.line.overloaded();
+                self.service.refused(&id, kind, &error);
+                self.line.refuse(&id, error).await;
+            }
+            Err(NotAdmitted::Duplicate) => {
+                warn!(%kind, "dropped a second request with the id of one in flight; the first one's answer serves");
+            }
+        }
+    }
+}
+
+/// Sends STATUS.
+pub(crate) async fn send_status(service: &dyn Service, line: &Line) {
+    let status = service.status(line);
+    match encode(MessageType::Status, &protocol::new_id(), Some(line.free()), &status) {
+        Ok(text) => drop(line.send(text).await),
+        Err(error) => warn!(%error, "STATUS could not be written"),
+    }
+}
+
+/// Where `part` lies in `whole`, when it is a part of it.
+fn range_within(whole: &[u8], part: &str) -> Option<Range<usize>> {
+    let start = (part.as_ptr() as usize).checked_sub(whole.as_ptr() as usize)?;
+    let range = start..start.checked_add(part.len())?;
+    (range.end <= whole.len()).then_some(range)
+}

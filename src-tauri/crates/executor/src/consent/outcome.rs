@@ -1,0 +1,194 @@
+//! How a request for consent ended.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::action::{Canonical, Digest};
+use super::capability::Capability;
+use super::prompt::PromptId;
+
+/// What an approval rests on, and so how far it reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// The class's setting.
+    Default,
+    /// A rule.
+    Rule,
+    /// An answer to this action alone.
+    Once,
+    /// An answer that holds for 15 minutes.
+    #[serde(rename = "15_minutes")]
+    FifteenMinutes,
+    /// An answer that holds for the chat.
+    Chat,
+}
+
+impl Scope {
+    /// The name in the audit log.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Default => "default",
+            Self::Rule => "rule",
+            Self::Once => "once",
+            Self::FifteenMinutes => "15_minutes",
+            Self::Chat => "chat",
+        }
+    }
+}
+
+/// Why not; the `reason` in the details of `CONSENT_REQUIRED`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// The person said no.
+    Declined,
+    /// Nobody answered.
+    TimedOut,
+    /// The question was taken back; [`Denied::withdrawal`] says why.
+    Withdrawn,
+    /// A setting says no, or there is nobody to ask and no setting says yes.
+    Rule,
+}
+
+impl Reason {
+    /// The name on the wire and in the audit log.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Declined => "declined",
+            Self::TimedOut => "timed_out",
+            Self::Withdrawn => "withdrawn",
+            Self::Rule => "rule",
+        }
+    }
+}
+
+/// Why a question was taken back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Withdrawal {
+    /// The request was cancelled: its connection ended.
+    Cancelled,
+    /// The kill switch.
+    Killed,
+    /// The chat ended.
+    SessionEnded,
+    /// The chat is paused, after too many denials in a row. On the wire this is `SHIM_OVERLOADED`, paused.
+    Paused,
+    /// Nobody can be asked now: the screen is locked, the terminal is gone.
+    NobodyThere,
+    /// Too many questions are open.
+    QueueFull,
+}
+
+/// What the audit log's `CONSENT` record says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Facts {
+    /// The class asked for.
+    pub capability: Capability,
+    /// `allowed`, or the reason's name.
+    pub decision: &'static str,
+    /// What an approval rests on.
+    pub scope: Option<Scope>,
+    /// From the request to the decision, in milliseconds.
+    pub waited_ms: u64,
+    /// The prompt that was answered, also when that was an earlier request's.
+    pub prompt_id: Option<PromptId>,
+}
+
+/// No.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{}", self.message())]
+pub struct Denied {
+    /// Why.
+    pub reason: Reason,
+    /// The class asked for.
+    pub capability: Capability,
+    /// Why the question was taken back, when it was.
+    pub withdrawal: Option<Withdrawal>,
+    /// For the audit log.
+    pub facts: Facts,
+}
+
+impl Denied {
+    fn message(&self) -> &'static str {
+        match (self.reason, self.withdrawal) {
+            (Reason::Declined, _) => "The user declined this action.",
+            (Reason::TimedOut, _) => "The user did not answer in time. Ask again when they are there.",
+            (Reason::Rule, _) => "The user's settings do not allow this action.",
+            (Reason::Withdrawn, Some(Withdrawal::Paused)) => "The user has to resume this chat first.",
+            (Reason::Withdrawn, Some(Withdrawal::NobodyThere)) => "Nobody can be asked on that computer now.",
+            (Reason::Withdrawn, Some(Withdrawal::QueueFull)) => {
+                "Too many questions are open. Wait for answers."
+            }
+            (
+                Reason::Withdrawn,
+                Some(Withdrawal::Cancelled | Withdrawal::Killed | Withdrawal::SessionEnded) | None,
+            ) => "The question was taken back before it was answered.",
+        }
+    }
+}
+
+/// Yes, to exactly one action: only [`super::Consent::decide`] makes one, and [`Approved::check`] uses it up.
+#[derive(Debug)]
+#[must_use = "an approval is for one action; check it against that action"]
+pub struct Approved {
+    pub(super) digest: Digest,
+    pub(super) root: PathBuf,
+    pub(super) program: Option<PathBuf>,
+    pub(super) facts: Facts,
+    pub(super) era: Era,
+}
+
+/// The approval is not for this.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum NotApproved {
+    /// Something in the action differs from what was approved.
+    #[error("the action is not the one that was approved")]
+    AnotherAction,
+    /// The kill switch came in between.
+    #[error("the approval was withdrawn")]
+    Withdrawn,
+}
+
+impl Approved {
+    /// For the audit log.
+    pub fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// For a command given as an argument list, the file that a rule compared. Run this one.
+    pub fn program(&self) -> Option<&std::path::Path> {
+        self.program.as_deref()
+    }
+
+    /// Uses the approval for the action about to happen. Whatever does something calls this first, with what it
+    /// is about to do.
+    pub fn check(self, session_id: &str, request_type: &str, payload: &Canonical) -> Result<(), NotApproved> {
+        if Digest::of(session_id, request_type, &self.root, payload) != self.digest {
+            return Err(NotApproved::AnotherAction);
+        }
+        if self.era.is_over() { Err(NotApproved::Withdrawn) } else { Ok(()) }
+    }
+}
+
+/// The time between two uses of the kill switch. No lock: the switch ends it in one store.
+#[derive(Clone, Debug)]
+pub(super) struct Era {
+    number: u64,
+    current: Arc<AtomicU64>,
+}
+
+impl Era {
+    pub(super) fn current(current: &Arc<AtomicU64>) -> Self {
+        Self { number: current.load(Ordering::SeqCst), current: Arc::clone(current) }
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.number != self.current.load(Ordering::SeqCst)
+    }
+}

@@ -1,0 +1,269 @@
+//! The steps of every request on a session, in one place: granted? paused? ask, run, log, answer. A capability supplies an
+//! [`Operation`]; it cannot leave a step out, because it is never called before them and never answers by itself.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use protocol::{ErrorCode, ErrorPayload, MessageType, Response};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tracing::error;
+
+use super::errors;
+use super::record::Record;
+use crate::connection::{Incoming, Line, Slot, send_status};
+use crate::consent::{self, Approved, Scope};
+use crate::events::Event;
+use crate::session::{DataConnection, Session};
+
+/// Details of an audit record.
+pub(crate) type Details = Map<String, Value>;
+
+/// The details that a `json!({…})` literal stands for.
+pub(crate) fn details(value: Value) -> Details {
+    match value {
+        Value::Object(details) => details,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Map::new(),
+    }
+}
+
+/// What one request runs with.
+pub(crate) struct Call {
+    pub(crate) connection: Arc<DataConnection>,
+    pub(crate) request_id: String,
+    pub(crate) stop: CancellationToken,
+}
+
+impl Call {
+    pub(crate) fn session(&self) -> &Session {
+        &self.connection.session
+    }
+
+    pub(crate) fn limits(&self) -> protocol::Limits {
+        self.connection.limits
+    }
+}
+
+/// What the person must agree to before it runs.
+pub(crate) struct Asks {
+    pub(crate) capability: consent::Capability,
+    pub(crate) view: consent::ActionView,
+    pub(crate) program: consent::ProgramMatch,
+}
+
+/// How an operation ended.
+pub(crate) struct Done<R> {
+    pub(crate) result: Result<R, ErrorPayload>,
+    /// Details that are known only now.
+    pub(crate) details: Details,
+    /// Further fields of the record's result.
+    pub(crate) extra: Details,
+    pub(crate) exit_code: Option<i32>,
+}
+
+impl<R> From<Result<R, ErrorPayload>> for Done<R> {
+    fn from(result: Result<R, ErrorPayload>) -> Self {
+        Done { result, details: Map::new(), extra: Map::new(), exit_code: None }
+    }
+}
+
+/// An action that went through the consent step. Only [`serve`] makes one, and an operation cannot run without: what runs
+/// is the very value that was shown.
+pub(crate) struct ApprovedAction<P> {
+    params: P,
+    proof: Approved,
+}
+
+impl<P> ApprovedAction<P> {
+    /// The file that a rule allowed, when it was a rule.
+    pub(crate) fn program_of_rule(&self) -> Option<String> {
+        let by_rule = self.proof.facts().scope == Some(Scope::Rule);
+        self.proof.program().filter(|_| by_rule).and_then(|path| path.to_str()).map(str::to_owned)
+    }
+
+    pub(crate) fn into_params(self) -> P {
+        self.params
+    }
+}
+
+/// One request type of a session.
+pub(crate) trait Operation: 'static {
+    type Params: DeserializeOwned + Serialize + Send + Sync + 'static;
+    type Response: Serialize;
+    const KIND: MessageType;
+
+    /// What the log says of the request: sizes and shapes, never contents.
+    fn details(params: &Self::Params, call: &Call) -> Details;
+
+    /// What is asked for.
+    ///
+    /// # Errors
+    ///
+    /// When the request makes no sense; it is then not shown to anybody.
+    fn asks(params: &Self::Params, call: &Call) -> Result<Asks, ErrorPayload>;
+
+    /// Limits that are the machine's, looked at once the action is approved.
+    ///
+    /// # Errors
+    ///
+    /// When one is met.
+    fn admit(_call: &Call) -> Result<Box<dyn Send>, ErrorPayload> {
+        Ok(Box::new(()))
+    }
+
+    /// Does it. Blocks; looks at `call.stop` where it takes long.
+    fn run(action: ApprovedAction<Self::Params>, call: &Call) -> Done<Self::Response>;
+}
+
+/// Serves one admitted request from its payload to its answer.
+pub(crate) async fn serve<O: Operation>(
+    connection: Arc<DataConnection>,
+    line: Arc<Line>,
+    slot: Slot,
+    incoming: Incoming,
+    stop: CancellationToken,
+) {
+    let machine = connection.session.machine.clone();
+    let started = Instant::now();
+    connection.session.touch();
+    let call = Call { connection: connection.clone(), request_id: incoming.id.clone(), stop };
+    let session_id = connection.session.id.to_string();
+    machine.emit(|| Event::RequestStarted {
+        session_id: Some(session_id.clone()),
+        request_id: incoming.id.clone(),
+        op: O::KIND.to_string(),
+    });
+    let mut record = Record::new(O::KIND, Some(&session_id), &incoming.id, started);
+    let (response, error_code) = match machine.reserve() {
+        Err(error) => (encode_error(&incoming.id, &error), Some(error.code.as_str().to_owned())),
+        Ok(permit) => match prepare::<O>(&call, incoming.payload(), &mut record).await {
+            Err(error) => {
+                let error = machine.write(permit, record.failed(&error, call.stop.is_cancelled())).err().unwrap_or(error);
+                (encode_error(&incoming.id, &error), Some(error.code.as_str().to_owned()))
+            }
+            Ok((action, held)) => {
+                let (machine, call) = (machine.clone(), call);
+                let work = move || {
+                    let answered = finish::<O>(action, &call, &machine, permit, record);
+                    drop(held);
+                    answered
+                };
+                match tokio::task::spawn_blocking(work).await {
+                    Ok(answered) => answered,
+                    Err(_) => return, // the runtime is shutting down
+                }
+            }
+        },
+    };
+    connection.session.touch();
+    machine.emit(|| Event::RequestFinished {
+        session_id: Some(session_id),
+        request_id: incoming.id,
+        op: O::KIND.to_string(),
+        error_code,
+        duration_ms: elapsed_ms(started),
+    });
+    if let Some(response) = response
+        && slot.answer(response).await
+    {
+        send_status(&*connection, &line).await;
+    }
+}
+
+/// Everything before the capability: granted, paused, parsed, within its rate, approved, its turn.
+async fn prepare<O: Operation>(
+    call: &Call,
+    payload: &str,
+    record: &mut Record,
+) -> Result<(ApprovedAction<O::Params>, Box<dyn Send>), ErrorPayload> {
+    let session = call.session();
+    let machine = &session.machine;
+    call.connection.granted(O::KIND)?;
+    machine.not_paused()?;
+    if machine.consent.is_paused(session.id.as_str()) {
+        return Err(errors::chat_paused());
+    }
+    let parsed = protocol::parse_payload_text::<O::Params>(payload)
+        .map_err(errors::bad_payload)?;
+    machine.note_unknown_keys(O::KIND, &parsed.unknown_keys);
+    let params = parsed.value;
+    record.details(O::details(&params, call));
+    let asks = O::asks(&params, call)?;
+    let proof = machine.ask(call, O::KIND, asks, &params).await?;
+    let place = O::admit(call)?;
+    let turn = machine.turn(session.id.as_str(), &call.stop).await?;
+    Ok((ApprovedAction { params, proof }, Box::new((place, turn))))
+}
+
+/// The capability, its record and its answer, on one blocking thread.
+fn finish<O: Operation>(
+    action: ApprovedAction<O::Params>,
+    call: &Call,
+    machine: &crate::machine::Machine,
+    permit: audit::Permit,
+    mut record: Record,
+) -> (Option<Response>, Option<String>) {
+    let done = catch_unwind(AssertUnwindSafe(|| O::run(action, call))).unwrap_or_else(|_| {
+        error!(op = %O::KIND, "an operation panicked");
+        Err(ErrorPayload::new(ErrorCode::InternalError, "this program failed at the request; please report it")).into()
+    });
+    record.details(done.details);
+    let cancelled = done.result.is_err() && call.stop.is_cancelled();
+    let entry = match &done.result {
+        Ok(_) => record.succeeded(done.exit_code, done.extra),
+        Err(error) => {
+            if errors::is_jail_violation(error.code) {
+                machine.record_jail_violation(call, O::KIND, error.code, record.path());
+            }
+            record.failed(error, cancelled)
+        }
+    };
+    let logged_code = entry.result.error_code.clone();
+    let result = match machine.write(permit, entry) {
+        Ok(()) => done.result,
+        Err(unlogged) => Err(unlogged),
+    };
+    match result {
+        Err(error) => (encode_error(&call.request_id, &error), logged_code.or(Some(error.code.as_str().to_owned()))),
+        Ok(payload) => (encode::<O>(&call.request_id, &payload), None),
+    }
+}
+
+fn encode<O: Operation>(id: &str, payload: &O::Response) -> Option<Response> {
+    let kind = O::KIND.request().map_or(MessageType::Ack, |request| request.response);
+    encode_bounded(kind, id, payload)
+}
+
+/// A response; one that came out over the frame limit is replaced by an error with the same id, never dropped.
+pub(crate) fn encode_bounded<T: Serialize>(kind: MessageType, id: &str, payload: &T) -> Option<Response> {
+    match Response::encode(kind, id, payload) {
+        Ok(response) if response.len() <= protocol::MAX_FRAME_BYTES => Some(response),
+        Ok(response) => {
+            let error = ErrorPayload::new(
+                ErrorCode::FileTooLarge,
+                format!(
+                    "the answer has {} bytes, over the frame limit of {}; ask for less at once",
+                    response.len(),
+                    protocol::MAX_FRAME_BYTES
+                ),
+            );
+            encode_error(id, &error.with("max_frame_bytes", protocol::MAX_FRAME_BYTES).with("attempted_bytes", response.len()))
+        }
+        Err(error) => {
+            error!(%error, %kind, "an answer could not be written as JSON");
+            encode_error(id, &ErrorPayload::new(ErrorCode::InternalError, "the answer could not be written"))
+        }
+    }
+}
+
+/// The `ERROR` response.
+pub(crate) fn encode_error(id: &str, error: &ErrorPayload) -> Option<Response> {
+    Response::encode(MessageType::Error, id, error).ok()
+}
+
+pub(crate) fn elapsed_ms(started: Instant) -> u64 {
+    u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX)
+}
