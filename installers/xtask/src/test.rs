@@ -60,7 +60,15 @@ impl Step {
             Self::Fmt => cargo(&["fmt", "--all", "--check"]),
             Self::Deny => {
                 Tool::Deny.ensure(workspace)?;
-                cargo(&["deny", "--workspace", "check", "bans", "licenses", "sources"])
+                cargo(&[
+                    "deny",
+                    "--workspace",
+                    "check",
+                    "--hide-inclusion-graph",
+                    "bans",
+                    "licenses",
+                    "sources",
+                ])
             }
             Self::Lint => {
                 cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "--deny", "warnings"])

@@ -8,8 +8,8 @@ use crate::process;
 use crate::tools::Tool;
 use crate::workspace::Workspace;
 
-/// Every run adds to what `tests/fuzz/corpus` has found on this machine; the seeds are what everyone starts from.
-const TARGETS: [&str; 2] = ["frame", "path"];
+/// Relative to the workspace's root. Its `seeds` are what everyone starts from; its `corpus` is what this machine found.
+const FOLDER: &str = "--fuzz-dir=tests/fuzz";
 
 /// How long each target runs, in seconds.
 const SECONDS: u32 = 30;
@@ -22,13 +22,14 @@ pub(super) fn run(workspace: &Workspace) -> Result<()> {
     }
     Tool::Fuzz.ensure(workspace)?;
     let folder = workspace.root.join("tests/fuzz");
-    for target in TARGETS {
+    let list = process::output(workspace.cargo().args(["fuzz", "list", FOLDER]))?;
+    for target in list.split_whitespace() {
         let corpus = folder.join("corpus").join(target);
         fs::create_dir_all(&corpus).with_context(|| format!("cannot make {}", corpus.display()))?;
         let mut fuzz = workspace.cargo();
         // The sanitizer's flag is unstable, the compiler is not: this is the documented way to use one with the other.
         fuzz.env("RUSTC_BOOTSTRAP", "1");
-        fuzz.args(["fuzz", "run", "--fuzz-dir=tests/fuzz", target]);
+        fuzz.args(["fuzz", "run", FOLDER, target]);
         fuzz.arg(corpus).arg(folder.join("seeds").join(target));
         fuzz.args(["--", &format!("-max_total_time={SECONDS}")]);
         // Seconds for one input, and megabytes: the parser's promise is to stay bounded whatever is sent.
