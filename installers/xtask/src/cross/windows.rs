@@ -25,6 +25,9 @@ pub(super) fn run(workspace: &Workspace, nextest: &[String]) -> Result<()> {
     tests.args(["--no-default-features", "--profile=ci", "--no-tests=pass"]);
     tests.env(cross.variable("LINKER"), "x86_64-w64-mingw32-gcc").env(cross.variable("RUNNER"), WINE);
     wine_environment(&mut tests, &prefix);
+    // Snapshots are looked up below the workspace, which cargo cannot be asked for from within Wine; Z: is our root.
+    let root = format!("Z:{}", workspace.root.display());
+    tests.env("INSTA_WORKSPACE_ROOT", root).env("INSTA_UPDATE", "no");
     tests.args(nextest);
     process::run(&mut tests)
 }
