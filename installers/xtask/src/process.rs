@@ -1,5 +1,6 @@
 //! Commands, shown as they are run.
 
+use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context, Result, bail};
@@ -10,7 +11,7 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     eprintln!("$ {shown}");
     let status = command.status().with_context(|| format!("cannot start `{shown}`"))?;
     if !status.success() {
-        bail!("`{}` ended with {status}", command.get_program().to_string_lossy());
+        bail!("`{shown}` ended with {status}");
     }
     Ok(())
 }
@@ -49,9 +50,11 @@ pub(crate) fn become_command(command: &mut Command) -> Result<ExitCode> {
     }
 }
 
-/// The command line as a person would type it, less the environment.
+/// The command line as a person would type it: the program without its folder, and no environment.
 pub(crate) fn show(command: &Command) -> String {
-    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    let program = command.get_program();
+    let program = Path::new(program).file_name().unwrap_or(program);
+    let words = std::iter::once(program).chain(command.get_args());
     words.map(|word| quote(&word.to_string_lossy())).collect::<Vec<_>>().join(" ")
 }
 
@@ -78,6 +81,6 @@ mod tests {
     #[test]
     fn a_failing_command_is_an_error_that_names_it() {
         let error = run(Command::new("cargo").arg("no-such-subcommand").stderr(Stdio::null())).unwrap_err();
-        assert!(error.to_string().starts_with("`cargo` ended with"), "{error}");
+        assert!(error.to_string().starts_with("`cargo no-such-subcommand` ended with"), "{error}");
     }
 }

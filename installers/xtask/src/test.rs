@@ -25,7 +25,7 @@ pub(crate) enum Step {
     Deny,
     /// Clippy, warnings are errors
     Lint,
-    /// The `deskhand` binary, which the whole-system tests start
+    /// All binaries and tests; the whole-system tests start `deskhand`
     Build,
     /// Every test of the workspace
     Tests,
@@ -73,7 +73,9 @@ impl Step {
             Self::Lint => {
                 cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "--deny", "warnings"])
             }
-            Self::Build => cargo(&["build", "--package", "deskhand", "--locked"]),
+            // Everything, so that features are settled as in the test build and nothing is compiled twice. Not ourselves:
+            // Windows does not let a running program be replaced.
+            Self::Build => cargo(&["build", "--workspace", "--exclude=xtask", "--all-targets", "--locked"]),
             Self::Tests => run_tests(workspace, nextest, counts),
             Self::Docs => cargo(&["test", "--doc", "--workspace", "--locked", "--quiet"]),
             Self::Fuzz => fuzz::run(workspace),

@@ -33,7 +33,13 @@ pub(super) fn run(workspace: &Workspace) -> Result<()> {
         fuzz.arg(corpus).arg(folder.join("seeds").join(target));
         fuzz.args(["--", &format!("-max_total_time={SECONDS}")]);
         // Seconds for one input, and megabytes: the parser's promise is to stay bounded whatever is sent.
-        fuzz.args(["-timeout=5", "-rss_limit_mb=1024", "-print_final_stats=1", "-verbosity=0"]);
+        fuzz.args([
+            "-timeout=5",
+            "-rss_limit_mb=1024",
+            "-print_final_stats=1",
+            "-verbosity=0",
+            "-print_funcs=0",
+        ]);
         process::run(&mut fuzz).with_context(|| format!("fuzzing {target}"))?;
     }
     Ok(())
