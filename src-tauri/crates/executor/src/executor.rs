@@ -19,7 +19,7 @@ use crate::control::{GrantKey, KEY_LABEL, Revisions, Sessions};
 use crate::events::{Command, CommandFailed, ConnectionState, Event, StatusReport};
 use crate::identity::{self, IdentityError};
 use crate::kill::KillSwitch;
-use crate::limits::{Ceiling, Places, Rate};
+use crate::limits::{Bound, Rate, Slots};
 use crate::machine::{MAX_COMMANDS, Machine, PausedBy, State};
 use crate::oauth::{self, OAuthConfig, OAuthError, TokenSource};
 use crate::off::{self, Off};
@@ -126,7 +126,9 @@ impl Executor {
         let tokens = {
             let audit = audit.clone();
             TokenSource::new(&oauth_config(&config, &platform)?, &vault, move || {
-                if let Err(error) = audit.record(audit::Entry::event("TOKEN_REFRESHED", serde_json::Map::new())) {
+                if let Err(error) =
+                    audit.record(audit::Entry::event("TOKEN_REFRESHED", serde_json::Map::new()))
+                {
                     warn!(%error, "a token refresh could not be logged");
                 }
             })?
@@ -144,9 +146,9 @@ impl Executor {
             sockets: Sockets::default(),
             sessions: Sessions::new(Revisions::load(&dirs.state)?),
             grants,
-            ceiling: Ceiling::new(config.max_concurrent),
-            command_places: Places::new(MAX_COMMANDS),
-            command_rate: Mutex::new(Rate::per_minute(config.rates.commands_per_minute)),
+            slots: Slots::new(config.max_concurrent),
+            command_places: Bound::new(MAX_COMMANDS),
+            command_rate: Rate::per_minute(config.rates.commands_per_minute),
             events,
             config: std::sync::RwLock::new(Arc::new(config)),
             state: State::default(),
@@ -210,7 +212,7 @@ impl Executor {
             prompts: count(machine.consent.open_prompts().len()),
             in_flight: sessions.iter().map(|s| s.in_flight).sum(),
             sessions,
-            queue_depth: count(machine.ceiling.waiting()),
+            queue_depth: count(machine.slots.queue_depth()),
             audit_log: machine.audit.path().display().to_string(),
             audit_log_bytes: machine.audit.size_bytes(),
         }
@@ -226,7 +228,8 @@ impl Executor {
         let machine = &self.machine;
         match command {
             Command::Connect => {
-                off::forget(&machine.dirs.state).map_err(|e| failed("could not note down that this machine is on", &e))?;
+                off::forget(&machine.dirs.state)
+                    .map_err(|e| failed("could not note down that this machine is on", &e))?;
                 self.connect();
             }
             Command::Disconnect => {
@@ -243,13 +246,18 @@ impl Executor {
                 let kill = self.kill.clone();
                 let thrown = tokio::task::spawn_blocking(move || kill.throw("command")).await;
                 if !matches!(thrown, Ok(Some(_))) {
-                    return Err(CommandFailed("the kill switch was thrown but did not report back; end the process to be sure".to_owned()));
+                    return Err(CommandFailed(
+                        "the kill switch was thrown but did not report back; end the process to be sure"
+                            .to_owned(),
+                    ));
                 }
             }
             Command::RotateLog => {
                 let audit = machine.audit.clone();
                 let rotated = tokio::task::spawn_blocking(move || audit.rotate()).await;
-                rotated.map_err(|e| failed("rotating failed", &e))?.map_err(|e| failed("the log was not rotated", &e))?;
+                rotated
+                    .map_err(|e| failed("rotating failed", &e))?
+                    .map_err(|e| failed("the log was not rotated", &e))?;
             }
             Command::ReloadConfig => self.reload()?,
         }
@@ -262,7 +270,10 @@ impl Executor {
             Some(session) if machine.consent.is_paused(&session) => machine.consent.resume(&session),
             Some(session) => return Err(CommandFailed(format!("the session '{session}' is not paused"))),
             None => {
-                machine.audit.try_recover().map_err(|e| CommandFailed(format!("the audit log still cannot be written: {e}")))?;
+                machine
+                    .audit
+                    .try_recover()
+                    .map_err(|e| CommandFailed(format!("the audit log still cannot be written: {e}")))?;
                 machine.set_paused(PausedBy::Nobody);
                 for session in machine.consent.paused_sessions() {
                     machine.consent.resume(&session);
@@ -279,8 +290,7 @@ impl Executor {
         let config = (self.setup.reload)().map_err(CommandFailed)?;
         let changed = config.diff(&machine.config());
         machine.consent.set_policy(Policy::new(&config, machine.platform.host(), self.setup.headless));
-        *machine.command_rate.lock().unwrap_or_else(PoisonError::into_inner) =
-            Rate::per_minute(config.rates.commands_per_minute);
+        machine.command_rate.set_limit(config.rates.commands_per_minute);
         *machine.config.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(config);
         machine.record_own("CONFIG_RELOADED", None, json!({"keys": changed}));
         Ok(())
@@ -380,7 +390,9 @@ fn publish(events: &broadcast::Sender<Event>, event: ConsentEvent) {
             Event::PromptClosed { prompt_id: id.to_string(), decision: format!("{end:?}") }
         }
         ConsentEvent::ChatPaused { session_id } => Event::SessionPaused { session_id },
-        ConsentEvent::Shown { .. } | ConsentEvent::DisconnectAsked { .. } | ConsentEvent::ChatResumed { .. } => return,
+        ConsentEvent::Shown { .. }
+        | ConsentEvent::DisconnectAsked { .. }
+        | ConsentEvent::ChatResumed { .. } => return,
     };
     // Nobody may be listening.
     let _ = events.send(event);

@@ -9,7 +9,9 @@ use protocol::{MachineId, Platform};
 #[derive(Debug, thiserror::Error)]
 pub enum IdentityError {
     /// The state folder does not take or give the id.
-    #[error("{path}: {source}; the machine id is kept there, so the state folder must be readable and writable")]
+    #[error(
+        "{path}: {source}; the machine id is kept there, so the state folder must be readable and writable"
+    )]
     Io {
         /// The file.
         path: String,
@@ -17,7 +19,9 @@ pub enum IdentityError {
         source: io::Error,
     },
     /// The file holds something else.
-    #[error("{path} does not hold a machine id; delete the file to get a new id (sessions of the old one end)")]
+    #[error(
+        "{path} does not hold a machine id; delete the file to get a new id (sessions of the old one end)"
+    )]
     Damaged {
         /// The file.
         path: String,
@@ -32,11 +36,13 @@ pub enum IdentityError {
 /// # Errors
 ///
 /// When the file cannot be read or written, or holds something else.
-pub fn machine_id(state_dir: &Path) -> Result<MachineId, IdentityError> {
+pub(crate) fn machine_id(state_dir: &Path) -> Result<MachineId, IdentityError> {
     let path = state_dir.join("machine_id");
     let io = |source| IdentityError::Io { path: path.display().to_string(), source };
     match fs::read_to_string(&path) {
-        Ok(text) => text.trim().parse().map_err(|_| IdentityError::Damaged { path: path.display().to_string() }),
+        Ok(text) => {
+            text.trim().parse().map_err(|_| IdentityError::Damaged { path: path.display().to_string() })
+        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => create(&path).map_err(io),
         Err(error) => Err(io(error)),
     }
@@ -59,12 +65,13 @@ fn create(path: &Path) -> io::Result<MachineId> {
 
 /// The operating system, with Linux under Windows told apart.
 #[must_use]
-pub fn platform() -> Platform {
+pub(crate) fn platform() -> Platform {
     if cfg!(windows) {
         Platform::Windows
     } else if cfg!(target_os = "macos") {
         Platform::Darwin
-    } else if fs::read_to_string("/proc/version").is_ok_and(|v| v.to_ascii_lowercase().contains("microsoft")) {
+    } else if fs::read_to_string("/proc/version").is_ok_and(|v| v.to_ascii_lowercase().contains("microsoft"))
+    {
         Platform::Wsl2
     } else {
         Platform::Linux
@@ -76,7 +83,7 @@ pub fn platform() -> Platform {
 /// # Errors
 ///
 /// When it has none.
-pub fn arch() -> Result<&'static str, IdentityError> {
+pub(crate) fn arch() -> Result<&'static str, IdentityError> {
     match std::env::consts::ARCH {
         "x86_64" => Ok("x86_64"),
         "aarch64" => Ok("arm64"),

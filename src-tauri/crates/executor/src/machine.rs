@@ -22,7 +22,7 @@ use crate::consent::{Action, Approved, Canonical, Consent, Denied, Scope, Withdr
 use crate::control::{Browsable, GrantKey, Sessions};
 use crate::dispatch::{Asks, Call, details, errors};
 use crate::events::{ConnectionState, Event};
-use crate::limits::{Ceiling, Place, Places, Rate, Turn};
+use crate::limits::{Bound, Permit as Place, Rate, Slots};
 use crate::oauth::TokenSource;
 use crate::session::Session;
 
@@ -48,9 +48,9 @@ pub(crate) struct Machine {
     pub(crate) sockets: Sockets,
     pub(crate) sessions: Sessions,
     pub(crate) grants: GrantKey,
-    pub(crate) ceiling: Ceiling,
-    pub(crate) command_places: Places,
-    pub(crate) command_rate: Mutex<Rate>,
+    pub(crate) slots: Slots,
+    pub(crate) command_places: Bound,
+    pub(crate) command_rate: Rate,
     pub(crate) events: broadcast::Sender<Event>,
     pub(crate) config: RwLock<Arc<Config>>,
     pub(crate) state: State,
@@ -174,28 +174,19 @@ impl Machine {
     /// A control connection is up: its limits hold for the machine, and data connections of the one before end.
     pub(crate) fn control_connected(&self, limits: Limits) {
         *lock(&self.state.control_limits) = Some(limits);
-        self.ceiling.set_limit(limits.max_concurrent as usize);
+        self.slots.set_ceiling(limits.max_concurrent as usize);
         self.sessions.stop_all();
     }
 
-    /// Waits for one of the machine's places, in turn with the other sessions.
-    pub(crate) async fn turn(&self, session: &str, stop: &CancellationToken) -> Result<Turn, ErrorPayload> {
-        self.ceiling.turn(session, stop).await.ok_or_else(cancelled)
-    }
-
     pub(crate) fn command_place(&self) -> Option<Place> {
-        self.command_places.take()
-    }
-
-    pub(crate) fn command_rate(&self) -> Result<(), f64> {
-        lock(&self.command_rate).try_acquire(Instant::now()).map_err(|wait| wait.as_secs_f64())
+        self.command_places.try_enter()
     }
 
     pub(crate) fn status_of(&self, line: &Line) -> Status {
         Status {
             in_flight: line.in_flight(),
             max_concurrent: line.max_concurrent(),
-            queue_depth: u32::try_from(self.ceiling.waiting()).unwrap_or(u32::MAX),
+            queue_depth: u32::try_from(self.slots.queue_depth()).unwrap_or(u32::MAX),
             audit_log_bytes: self.audit.size_bytes(),
             uptime_seconds: self.started.elapsed().as_secs(),
         }
@@ -235,7 +226,9 @@ impl Machine {
     pub(crate) fn not_paused(&self) -> Result<(), ErrorPayload> {
         match self.paused_by() {
             PausedBy::Nobody => Ok(()),
-            PausedBy::Person => Err(errors::paused("the person paused this machine; wait until they resume it")),
+            PausedBy::Person => {
+                Err(errors::paused("the person paused this machine; wait until they resume it"))
+            }
             PausedBy::Log => Err(unlogged()),
         }
     }
@@ -249,7 +242,8 @@ impl Machine {
         params: &P,
     ) -> Result<Approved, ErrorPayload> {
         let session = call.session();
-        let payload = serde_json::to_value(params).map(|value| Canonical::of(&value)).map_err(|_| cancelled())?;
+        let payload =
+            serde_json::to_value(params).map(|value| Canonical::of(&value)).map_err(|_| cancelled())?;
         let action = Action {
             session_id: session.id.to_string(),
             request_type: kind.to_string(),
@@ -290,7 +284,9 @@ impl Machine {
         error!(%error, "the audit log cannot be written; everything is paused until 'deskhand resume'");
         if self.paused_by() == PausedBy::Nobody {
             self.set_paused(PausedBy::Log);
-            let message = format!("The audit log cannot be written ({error}). Nothing runs until it can: see to it, then resume.");
+            let message = format!(
+                "The audit log cannot be written ({error}). Nothing runs until it can: see to it, then resume."
+            );
             self.emit(|| Event::Warning { message });
         }
         unlogged()
@@ -305,7 +301,14 @@ impl Machine {
         }
     }
 
-    fn record_request(&self, op: &'static str, session: &str, request: &str, log: Value, code: Option<ErrorCode>) {
+    fn record_request(
+        &self,
+        op: &'static str,
+        session: &str,
+        request: &str,
+        log: Value,
+        code: Option<ErrorCode>,
+    ) {
         let result = match code {
             None => Outcome::success(0),
             Some(code) => Outcome::failure(code.as_str(), 0),
@@ -323,7 +326,13 @@ impl Machine {
     }
 
     /// A request that was turned away before its steps began.
-    pub(crate) fn record_refused(&self, session: Option<&str>, id: &str, kind: MessageType, error: &ErrorPayload) {
+    pub(crate) fn record_refused(
+        &self,
+        session: Option<&str>,
+        id: &str,
+        kind: MessageType,
+        error: &ErrorPayload,
+    ) {
         let entry = Entry {
             session_id: session.map(str::to_owned),
             request_id: Some(id.to_owned()),
@@ -337,7 +346,13 @@ impl Machine {
     }
 
     /// An attempt to leave the jail is named apart from the request that made it.
-    pub(crate) fn record_jail_violation(&self, call: &Call, kind: MessageType, code: ErrorCode, path: Option<&str>) {
+    pub(crate) fn record_jail_violation(
+        &self,
+        call: &Call,
+        kind: MessageType,
+        code: ErrorCode,
+        path: Option<&str>,
+    ) {
         let log = json!({"code": code.as_str(), "path": path, "attempted_op": kind.as_str()});
         self.record_request("JAIL_VIOLATION", call.session().id.as_str(), &call.request_id, log, Some(code));
     }
@@ -368,10 +383,7 @@ impl Machine {
     }
 
     /// Calls `f` once when `token` is cancelled, at once if it is already; not after the guard is dropped.
-    pub(crate) fn when_cancelled(
-        token: &CancellationToken,
-        f: impl FnOnce() + Send + 'static,
-    ) -> Watch {
+    pub(crate) fn when_cancelled(token: &CancellationToken, f: impl FnOnce() + Send + 'static) -> Watch {
         let token = token.clone();
         let task = tokio::spawn(async move {
             token.cancelled().await;
@@ -390,7 +402,7 @@ impl Drop for Watch {
     }
 }
 
-fn cancelled() -> ErrorPayload {
+pub(crate) fn cancelled() -> ErrorPayload {
     ErrorPayload::new(ErrorCode::InternalError, "the request was cancelled with its connection")
 }
 

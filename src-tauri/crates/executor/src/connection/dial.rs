@@ -29,7 +29,9 @@ const UNACKNOWLEDGED_TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) enum DialError {
     #[error("the platform does not accept the access token (401)")]
     Unauthorized,
-    #[error("the platform refuses this machine (403): it belongs to another account, or the feature is off there")]
+    #[error(
+        "the platform refuses this machine (403): it belongs to another account, or the feature is off there"
+    )]
     Forbidden,
     #[error("the platform answered {0} instead of opening a WebSocket")]
     Status(StatusCode),
@@ -48,7 +50,11 @@ pub(crate) async fn dial(
     tokio::time::timeout(DIAL_TIMEOUT, open(url, token, sockets)).await.unwrap_or(Err(DialError::TimedOut))
 }
 
-async fn open(url: &Url, token: &SecretString, sockets: &Sockets) -> Result<(Socket, Registration), DialError> {
+async fn open(
+    url: &Url,
+    token: &SecretString,
+    sockets: &Sockets,
+) -> Result<(Socket, Registration), DialError> {
     let unreachable = |error: &dyn std::fmt::Display| DialError::Unreachable(error.to_string());
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     let port = url.port_or_known_default().unwrap_or(443);

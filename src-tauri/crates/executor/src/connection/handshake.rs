@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use futures_util::{SinkExt as _, StreamExt as _};
 use protocol::{
-    AckError, Connection, Frame, Hello, HelloAck, MAX_HELLO_BYTES, MessageType, Negotiated, check_ack, close, encode,
-    new_id, parse_payload,
+    AckError, Connection, Frame, Hello, HelloAck, MAX_HELLO_BYTES, MessageType, Negotiated, check_ack, close,
+    encode, new_id, parse_payload,
 };
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
@@ -50,7 +50,8 @@ pub(crate) async fn greet(
     connection: Connection<'_>,
 ) -> Result<Negotiated, HandshakeError> {
     let id = new_id();
-    let text = encode(MessageType::Hello, &id, None, hello).map_err(|e| HandshakeError::NotAnAck(e.to_string()))?;
+    let text =
+        encode(MessageType::Hello, &id, None, hello).map_err(|e| HandshakeError::NotAnAck(e.to_string()))?;
     if text.len() > MAX_HELLO_BYTES {
         return Err(HandshakeError::HelloTooLong(text.len()));
     }
@@ -104,7 +105,9 @@ async fn answer(socket: &mut Socket, id: &str) -> Result<HelloAck, HandshakeErro
 
 /// Code and reason of a close frame.
 pub(crate) fn close_parts(frame: Option<CloseFrame>) -> (Option<u16>, String) {
-    frame.map_or((None, String::new()), |f| (Some(f.code.into()), f.reason.as_str().chars().take(200).collect()))
+    frame.map_or((None, String::new()), |f| {
+        (Some(f.code.into()), f.reason.as_str().chars().take(200).collect())
+    })
 }
 
 /// Sends a close frame; gives up after a second, since the peer may be gone.

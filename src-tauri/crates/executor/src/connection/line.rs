@@ -5,7 +5,6 @@
 //! the writer has room for it.
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -13,6 +12,8 @@ use protocol::{ErrorCode, ErrorPayload, MessageType, Response};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
+
+use crate::limits;
 
 /// How often the contract wants what. Tests shorten them.
 #[derive(Debug, Clone, Copy)]
@@ -50,8 +51,7 @@ pub(crate) enum Out {
 /// The write side of a line, and its slots. Shared by the reader and the requests.
 #[derive(Debug)]
 pub(crate) struct Line {
-    max_concurrent: u32,
-    in_flight: AtomicU32,
+    places: limits::Connection,
     ids: Mutex<HashSet<String>>,
     out: mpsc::Sender<Out>,
     /// Ends with the connection; every request has a child of it.
@@ -63,7 +63,7 @@ pub(crate) struct Line {
 pub(crate) struct Slot {
     line: Arc<Line>,
     id: String,
-    released: bool,
+    admitted: Option<limits::Admitted>,
 }
 
 /// Why a request was not admitted.
@@ -76,8 +76,12 @@ pub(crate) enum NotAdmitted {
 }
 
 impl Line {
-    pub(crate) fn new(max_concurrent: u32, out: mpsc::Sender<Out>, over: CancellationToken) -> Arc<Self> {
-        Arc::new(Self { max_concurrent, in_flight: AtomicU32::new(0), ids: Mutex::default(), out, over })
+    pub(crate) fn new(
+        places: limits::Connection,
+        out: mpsc::Sender<Out>,
+        over: CancellationToken,
+    ) -> Arc<Self> {
+        Arc::new(Self { places, ids: Mutex::default(), out, over })
     }
 
     pub(crate) fn admit(self: &Arc<Self>, id: &str) -> Result<Slot, NotAdmitted> {
@@ -85,24 +89,21 @@ impl Line {
         if ids.contains(id) {
             return Err(NotAdmitted::Duplicate);
         }
-        if self.in_flight.load(Ordering::Acquire) >= self.max_concurrent {
-            return Err(NotAdmitted::Full);
-        }
-        self.in_flight.fetch_add(1, Ordering::AcqRel);
+        let admitted = self.places.try_admit().map_err(|_| NotAdmitted::Full)?;
         ids.insert(id.to_owned());
-        Ok(Slot { line: self.clone(), id: id.to_owned(), released: false })
+        Ok(Slot { line: self.clone(), id: id.to_owned(), admitted: Some(admitted) })
     }
 
     pub(crate) fn in_flight(&self) -> u32 {
-        self.in_flight.load(Ordering::Acquire)
+        number(self.places.in_flight())
     }
 
     pub(crate) fn max_concurrent(&self) -> u32 {
-        self.max_concurrent
+        number(self.places.max_concurrent())
     }
 
     pub(crate) fn free(&self) -> u32 {
-        self.max_concurrent.saturating_sub(self.in_flight())
+        number(self.places.pending_capacity())
     }
 
     /// Queues a frame that takes no slot. Waits for the writer; false when the connection is over.
@@ -130,38 +131,45 @@ impl Line {
     }
 
     pub(crate) fn overloaded(&self) -> ErrorPayload {
-        let max = self.max_concurrent;
+        let max = self.max_concurrent();
         ErrorPayload::new(
             ErrorCode::ShimOverloaded,
-            format!("{max} requests are in flight on this connection, the most it takes; wait for one to end"),
+            format!(
+                "{max} requests are in flight on this connection, the most it takes; wait for one to end"
+            ),
         )
         .with("max_concurrent", max)
     }
 }
 
 impl Slot {
-    /// Sends the response and gives the slot back just before, so that the caller may use it at once. Returns whether it
-    /// was the last free slot that this made free: the contract wants a STATUS then.
+    /// Waits for one of the machine's slots, in turn with other sessions; `None` when `stop` came first.
+    pub(crate) async fn turn(&self, stop: &CancellationToken) -> Option<limits::Running> {
+        self.admitted.as_ref()?.run(stop).await.ok()
+    }
+
+    /// Sends the response and gives the slot back just before, so that the caller may use it at once. Returns whether all
+    /// slots were taken until then: the contract wants a STATUS after that.
     pub(crate) async fn answer(mut self, response: Response) -> bool {
         let line = self.line.clone();
         let permit = tokio::select! {
             permit = line.out.reserve() => permit,
             () = line.over.cancelled() => return false,
         };
-        let Ok(permit) = permit else { return false };
-        let before = self.release();
-        permit.send(Out::Text(response.with_capacity(line.free())));
-        before == line.max_concurrent
+        let (Ok(permit), Some(freed)) = (permit, self.release()) else { return false };
+        permit.send(Out::Text(response.with_capacity(number(freed.pending_capacity))));
+        freed.was_full
     }
 
-    /// Gives the slot back and returns how many were taken before.
-    fn release(&mut self) -> u32 {
-        if std::mem::replace(&mut self.released, true) {
-            return 0;
-        }
+    fn release(&mut self) -> Option<limits::Freed> {
+        let admitted = self.admitted.take()?;
         self.line.ids.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
-        self.line.in_flight.fetch_sub(1, Ordering::AcqRel)
+        Some(admitted.free())
     }
+}
+
+fn number(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
 }
 
 impl Drop for Slot {
@@ -176,9 +184,10 @@ mod tests {
 
     use super::*;
 
-    fn line(max: u32) -> (Arc<Line>, mpsc::Receiver<Out>) {
+    fn line(max: usize) -> (Arc<Line>, mpsc::Receiver<Out>) {
         let (out, written) = mpsc::channel(2);
-        (Line::new(max, out, CancellationToken::new()), written)
+        let places = limits::Slots::new(8).session("s", max);
+        (Line::new(places, out, CancellationToken::new()), written)
     }
 
     fn ack(id: &str) -> Response {

@@ -71,7 +71,9 @@ pub(crate) async fn run_control(machine: Arc<Machine>, stop: CancellationToken) 
     machine.sessions.stop_all();
     let state = match ended {
         Final::Stopped | Final::Idle => return, // who stopped it says why
-        Final::Revoked(reason) => ConnectionState::Halted { reason: format!("the platform revoked this machine: {reason}") },
+        Final::Revoked(reason) => {
+            ConnectionState::Halted { reason: format!("the platform revoked this machine: {reason}") }
+        }
         Final::SignedOut(reason) => ConnectionState::SignedOut { reason },
         Final::Halted(reason) => ConnectionState::Halted { reason },
     };
@@ -134,7 +136,9 @@ impl Link {
             let delay = match tried.next {
                 Next::Halt(reason) => return Final::Halted(format!("{reason}{}", described(&tried.reason))),
                 Next::Refresh if refreshed => {
-                    return Final::SignedOut("the platform does not accept a fresh token either; sign in again".to_owned());
+                    return Final::SignedOut(
+                        "the platform does not accept a fresh token either; sign in again".to_owned(),
+                    );
                 }
                 Next::Refresh => match self.refresh(tried.used.as_ref()).await {
                     Ok(()) => {
@@ -155,7 +159,8 @@ impl Link {
 
     async fn wait(&self, delay: Duration, reason: &str, stop: &CancellationToken) -> bool {
         if let Link::Control(machine) = self {
-            let reason = if reason.is_empty() { "the connection ended".to_owned() } else { reason.to_owned() };
+            let reason =
+                if reason.is_empty() { "the connection ended".to_owned() } else { reason.to_owned() };
             machine.set_connection(ConnectionState::Waiting { seconds: delay.as_secs_f64(), reason });
         }
         tokio::select! {
@@ -184,10 +189,15 @@ impl Link {
             },
         };
         let limits = self.machine().limits_with(settled.limits, matches!(self, Link::Control(_)));
+        let max_concurrent = limits.max_concurrent as usize;
+        let places = match self {
+            Link::Control(machine) => machine.slots.control(max_concurrent),
+            Link::Data(session) => session.machine.slots.session(session.id.as_str(), max_concurrent),
+        };
         let service = self.connected(settled.connection_id, settled.capabilities, limits);
         let began = Instant::now();
         let timings = self.machine().timings;
-        let end = serve(socket, service, limits.max_concurrent, settled.version, timings, stop).await;
+        let end = serve(socket, service, places, settled.version, timings, stop).await;
         Try { used: Some(used), ..self.ended(end, began.elapsed()) }
     }
 
@@ -199,7 +209,9 @@ impl Link {
         }
         let token = machine.tokens.access_token().await.map_err(|error| match error {
             TokenError::SignedOut(reason) => Box::new(Try::over(Final::SignedOut(reason))),
-            TokenError::Temporary(_) | TokenError::Vault(_) => Box::new(Try::failed(Next::Retry, error.to_string())),
+            TokenError::Temporary(_) | TokenError::Vault(_) => {
+                Box::new(Try::failed(Next::Retry, error.to_string()))
+            }
         })?;
         let dialled = dial(&self.url(), &token, &machine.sockets).await;
         let (mut socket, registration) = match dialled {

@@ -20,13 +20,19 @@ pub(crate) enum Next {
 /// The row of a close code; `None` is an end without one (1006).
 pub(crate) fn after_close(code: Option<u16>) -> Next {
     match code {
-        Some(close::BAD_HELLO) => Next::Halt("the platform did not accept this program's greeting; please report it"),
-        Some(close::UNAUTHORIZED) => Next::Refresh,
-        Some(close::FORBIDDEN) => {
-            Next::Halt("the platform refused this machine: it belongs to another account, or the feature is off there")
+        Some(close::BAD_HELLO) => {
+            Next::Halt("the platform did not accept this program's greeting; please report it")
         }
-        Some(close::VERSION_MISMATCH) => Next::Halt("update needed: the platform speaks another protocol version"),
-        Some(close::OWNED_ELSEWHERE) => Next::Halt("another machine, or a newer connection of this one, took over"),
+        Some(close::UNAUTHORIZED) => Next::Refresh,
+        Some(close::FORBIDDEN) => Next::Halt(
+            "the platform refused this machine: it belongs to another account, or the feature is off there",
+        ),
+        Some(close::VERSION_MISMATCH) => {
+            Next::Halt("update needed: the platform speaks another protocol version")
+        }
+        Some(close::OWNED_ELSEWHERE) => {
+            Next::Halt("another machine, or a newer connection of this one, took over")
+        }
         Some(close::REVOKED) => Next::Halt("the platform revoked this connection"),
         Some(close::SHUTTING_DOWN) => Next::RetryLate,
         Some(_) | None => Next::Retry,
@@ -120,9 +126,20 @@ mod tests {
     #[test]
     fn every_close_code_has_its_row() {
         for (code, retried) in [
-            (Some(4400), false), (Some(4403), false), (Some(4426), false), (Some(4427), false), (Some(4428), false),
-            (Some(4408), true), (Some(4429), true), (Some(4500), true), (Some(1000), true), (Some(1011), true),
-            (Some(1006), true), (Some(1009), true), (Some(4999), true), (None, true),
+            (Some(4400), false),
+            (Some(4403), false),
+            (Some(4426), false),
+            (Some(4427), false),
+            (Some(4428), false),
+            (Some(4408), true),
+            (Some(4429), true),
+            (Some(4500), true),
+            (Some(1000), true),
+            (Some(1011), true),
+            (Some(1006), true),
+            (Some(1009), true),
+            (Some(4999), true),
+            (None, true),
         ] {
             assert_eq!(!matches!(after_close(code), Next::Halt(_)), retried, "{code:?}");
         }

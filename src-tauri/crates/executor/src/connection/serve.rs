@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt as _, StreamExt as _};
-use protocol::{ErrorCode, ErrorPayload, Frame, FrameError, MessageType, SessionRevoked, Version, encode, parse_payload};
+use protocol::{
+    ErrorCode, ErrorPayload, Frame, FrameError, MessageType, SessionRevoked, Version, encode, parse_payload,
+};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -19,6 +21,7 @@ use tracing::{debug, warn};
 use super::dial::Socket;
 use super::handshake::{close_parts, close_with};
 use super::line::{Line, NotAdmitted, Out, Slot, Timings};
+use crate::limits;
 
 /// How a connection ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,7 +88,7 @@ const QUEUED_FRAMES: usize = 2;
 pub(crate) async fn serve(
     socket: Socket,
     service: Arc<dyn Service>,
-    max_concurrent: u32,
+    places: limits::Connection,
     negotiated: Version,
     timings: Timings,
     stop: &CancellationToken,
@@ -94,10 +97,18 @@ pub(crate) async fn serve(
     let (out, queue) = mpsc::channel(QUEUED_FRAMES);
     let (pinged, ping_written) = watch::channel(None);
     let over = CancellationToken::new();
-    let line = Line::new(max_concurrent, out, over.clone());
+    let line = Line::new(places, out, over.clone());
     let writer = tokio::spawn(write(sink, queue, pinged, over.clone()));
-    let mut reader =
-        Reader { stream, service, line, negotiated, timings, ping_written, requests: JoinSet::new(), unusable: 0 };
+    let mut reader = Reader {
+        stream,
+        service,
+        line,
+        negotiated,
+        timings,
+        ping_written,
+        requests: JoinSet::new(),
+        unusable: 0,
+    };
     let end = reader.run(stop).await;
     over.cancel();
     let drained = async { while reader.requests.join_next().await.is_some() {} };
@@ -170,7 +181,8 @@ struct Reader {
 impl Reader {
     async fn run(&mut self, stop: &CancellationToken) -> End {
         let start = Instant::now();
-        let (mut next_ping, mut next_status) = (start + self.timings.ping_every, start + self.timings.status_every);
+        let (mut next_ping, mut next_status) =
+            (start + self.timings.ping_every, start + self.timings.status_every);
         let mut pong_due: Option<Instant> = None;
         let far = start + Duration::from_secs(u32::MAX.into());
         loop {

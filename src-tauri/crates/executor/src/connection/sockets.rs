@@ -51,6 +51,7 @@ impl Sockets {
     }
 
     /// How many there are.
+    #[cfg(test)]
     pub(crate) fn count(&self) -> usize {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).handles.len()
     }

@@ -114,7 +114,9 @@ impl Browses {
             (None, None, None) => self.start(now),
             (Some(browse), Some(reference), None) => self.enter(browse, reference, now),
             (Some(browse), Some(reference), Some(cursor)) => self.go_on(browse, reference, cursor, now),
-            (Some(_), None, _) | (None, Some(_), _) | (None, None, Some(_)) => Err(BrowseError::IncompleteRequest),
+            (Some(_), None, _) | (None, Some(_), _) | (None, None, Some(_)) => {
+                Err(BrowseError::IncompleteRequest)
+            }
         }
     }
 
@@ -138,7 +140,9 @@ impl Browses {
 
     fn start(&self, now: Instant) -> Result<Listed, BrowseError> {
         let id = token()?;
-        let name = |path: &Path| path.file_name().map_or_else(|| path.display().to_string(), |n| n.to_string_lossy().into());
+        let name = |path: &Path| {
+            path.file_name().map_or_else(|| path.display().to_string(), |n| n.to_string_lossy().into())
+        };
         let starts = self.browsable.starts().into_iter().filter(|path| path.to_str().is_some());
         let entries = starts.map(|path| jail::DirEntry { name: name(&path), path }).collect();
         let mut open = self.open();
@@ -160,7 +164,13 @@ impl Browses {
         self.answer(browse, Some(&path), Some(reference), rest, now)
     }
 
-    fn go_on(&self, browse: &str, reference: &str, cursor: &str, now: Instant) -> Result<Listed, BrowseError> {
+    fn go_on(
+        &self,
+        browse: &str,
+        reference: &str,
+        cursor: &str,
+        now: Instant,
+    ) -> Result<Listed, BrowseError> {
         let path = self.usable(&self.resolve(browse, reference, now)?)?;
         let open = self.open();
         let found = open.iter().find(|b| b.id == browse).and_then(|b| b.cursors.find(now, cursor));
@@ -177,7 +187,8 @@ impl Browses {
 
     /// Looks at the folder again: what was listed may have been replaced since.
     fn usable(&self, path: &Path) -> Result<PathBuf, BrowseError> {
-        let canonical = jail::check_root(path, &self.browsable.options).map_err(|_| BrowseError::Unavailable)?;
+        let canonical =
+            jail::check_root(path, &self.browsable.options).map_err(|_| BrowseError::Unavailable)?;
         if canonical != path || !self.browsable.allows(&canonical) {
             return Err(BrowseError::Unavailable);
         }
@@ -201,7 +212,11 @@ impl Browses {
         for jail::DirEntry { name, path } in page {
             // Names and paths that are not UTF-8 were left out by the listing.
             let shown = path.to_string_lossy().into_owned();
-            entries.push(DirectoryEntry { directory_ref: browse.references.insert(now, path)?, name, path: shown });
+            entries.push(DirectoryEntry {
+                directory_ref: browse.references.insert(now, path)?,
+                name,
+                path: shown,
+            });
         }
         let parent_ref = parent.map(|parent| browse.references.insert(now, parent.to_owned())).transpose()?;
         let truncated = rest.truncated;
@@ -246,13 +261,19 @@ mod tests {
         for name in below {
             fs::create_dir_all(root.join(name)).unwrap();
         }
-        let options = jail::RootOptions { forbidden: vec![root.join("own")], home: None, portable_names: false };
+        let options =
+            jail::RootOptions { forbidden: vec![root.join("own")], home: None, portable_names: false };
         let browsable = Browsable { roots: vec![root.clone()], home: false, options };
         Folders { _dir: dir, root, browses: Browses::new(browsable), now: Instant::now() }
     }
 
     impl Folders {
-        fn list(&self, browse: &DirectoryListResponse, reference: &str, cursor: Option<&str>) -> Result<DirectoryListResponse, BrowseError> {
+        fn list(
+            &self,
+            browse: &DirectoryListResponse,
+            reference: &str,
+            cursor: Option<&str>,
+        ) -> Result<DirectoryListResponse, BrowseError> {
             let request = DirectoryListRequest {
                 browse_id: Some(browse.browse_id.clone()),
                 directory_ref: Some(reference.to_owned()),
@@ -377,7 +398,9 @@ mod tests {
     fn half_a_request_is_refused() {
         let f = folders(&[]);
         let start = f.start();
-        for (browse, reference, cursor) in [(true, false, false), (false, true, false), (false, false, true), (true, false, true)] {
+        for (browse, reference, cursor) in
+            [(true, false, false), (false, true, false), (false, false, true), (true, false, true)]
+        {
             let request = DirectoryListRequest {
                 browse_id: browse.then(|| start.browse_id.clone()),
                 directory_ref: reference.then(|| start.entries[0].directory_ref.clone()),

@@ -160,9 +160,14 @@ mod tests {
     #[test]
     fn fingerprints_of_the_vectors_come_out() {
         for case in vectors()["fingerprints"].as_array().unwrap() {
-            let identity =
-                jail::Identity { device: case["device"].as_u64().unwrap(), inode: case["inode"].as_u64().unwrap() };
-            assert_eq!(fingerprint(identity, case["path"].as_str().unwrap()), case["sha256"].as_str().unwrap());
+            let identity = jail::Identity {
+                device: case["device"].as_u64().unwrap(),
+                inode: case["inode"].as_u64().unwrap(),
+            };
+            assert_eq!(
+                fingerprint(identity, case["path"].as_str().unwrap()),
+                case["sha256"].as_str().unwrap()
+            );
         }
     }
 

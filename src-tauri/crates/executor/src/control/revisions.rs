@@ -31,7 +31,10 @@ impl Revisions {
         let sessions = match fs::read(&path) {
             Ok(bytes) => serde_json::from_slice(&bytes).map_err(|e| {
                 let advice = "delete it if every session may be restored from its older grants";
-                io::Error::new(io::ErrorKind::InvalidData, format!("{} is damaged ({e}); {advice}", path.display()))
+                io::Error::new(
+                    io::ErrorKind::InvalidData,
+                    format!("{} is damaged ({e}); {advice}", path.display()),
+                )
             })?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => BTreeMap::new(),
             Err(error) => return Err(error),

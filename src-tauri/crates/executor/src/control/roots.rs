@@ -84,7 +84,10 @@ fn mounts() -> Vec<PathBuf> {
 
 #[cfg(windows)]
 fn mounts() -> Vec<PathBuf> {
-    (b'A'..=b'Z').map(|letter| PathBuf::from(format!("{}:\\", letter as char))).filter(|p| p.is_dir()).collect()
+    (b'A'..=b'Z')
+        .map(|letter| PathBuf::from(format!("{}:\\", letter as char)))
+        .filter(|p| p.is_dir())
+        .collect()
 }
 
 #[cfg(unix)]

@@ -61,7 +61,8 @@ impl ControlConnection {
             MessageType::AttachSession => match self.parse::<AttachSession>(incoming) {
                 Err(error) => failed(error),
                 Ok(request) => {
-                    let (result, log) = self.machine.sessions.attach(&self.machine, &self.browses, request).await;
+                    let (result, log) =
+                        self.machine.sessions.attach(&self.machine, &self.browses, request).await;
                     let op = result.is_ok().then_some("SESSION_ALLOWED_ROOT_SET");
                     Answer { result: result.map(|r| encode(MessageType::SessionAttached, r)), log, op }
                 }
@@ -76,7 +77,8 @@ impl ControlConnection {
             MessageType::RestoreSession => match self.parse::<RestoreSession>(incoming) {
                 Err(error) => failed(error),
                 Ok(request) => {
-                    let (result, log) = self.machine.sessions.restore(&self.machine, &self.browses, request).await;
+                    let (result, log) =
+                        self.machine.sessions.restore(&self.machine, &self.browses, request).await;
                     Answer { result: result.map(|r| encode(MessageType::SessionRestored, r)), log, op: None }
                 }
             },
@@ -114,9 +116,13 @@ impl ControlConnection {
         };
         let log = details(json!({"browse_id": request.browse_id}));
         let browses = self.browses.clone();
-        let listing = tokio::task::spawn_blocking(move || browses.list(&request, std::time::Instant::now())).await;
+        let listing =
+            tokio::task::spawn_blocking(move || browses.list(&request, std::time::Instant::now())).await;
         match listing {
-            Err(_) => Answer { log, ..failed(ErrorPayload::new(ErrorCode::InternalError, "the listing failed; try again")) },
+            Err(_) => Answer {
+                log,
+                ..failed(ErrorPayload::new(ErrorCode::InternalError, "the listing failed; try again"))
+            },
             Ok(Err(error)) => Answer { log, ..failed(browse_error(&error)) },
             Ok(Ok(listed)) => {
                 let log = details(json!({
@@ -125,7 +131,11 @@ impl ControlConnection {
                     "entries_returned": listed.response.entries.len(),
                     "truncated": listed.response.truncated,
                 }));
-                Answer { result: Ok(encode(MessageType::DirectoryListResponse, listed.response)), log, op: None }
+                Answer {
+                    result: Ok(encode(MessageType::DirectoryListResponse, listed.response)),
+                    log,
+                    op: None,
+                }
             }
         }
     }
@@ -134,7 +144,11 @@ impl ControlConnection {
         let started = Instant::now();
         let machine = &self.machine;
         let op = incoming.kind.to_string();
-        machine.emit(|| Event::RequestStarted { session_id: None, request_id: incoming.id.clone(), op: op.clone() });
+        machine.emit(|| Event::RequestStarted {
+            session_id: None,
+            request_id: incoming.id.clone(),
+            op: op.clone(),
+        });
         let (response, error_code) = match machine.reserve() {
             Err(error) => (encode_error(&incoming.id, &error), Some(error.code)),
             Ok(permit) => {

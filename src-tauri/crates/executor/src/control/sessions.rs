@@ -98,11 +98,14 @@ impl Sessions {
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         if !slots.contains_key(id) && slots.len() >= MAX_BINDINGS {
             let active = self.active_map();
-            let idle = slots.iter().filter(|(id, entry)| !active.contains_key(*id) && Arc::strong_count(&entry.slot) == 1);
+            let idle = slots
+                .iter()
+                .filter(|(id, entry)| !active.contains_key(*id) && Arc::strong_count(&entry.slot) == 1);
             let oldest = idle.min_by_key(|(_, entry)| entry.used).map(|(id, _)| id.clone());
             oldest.and_then(|id| slots.remove(&id));
         }
-        let entry = slots.entry(id.clone()).or_insert_with(|| Entry { slot: Arc::default(), used: Instant::now() });
+        let entry =
+            slots.entry(id.clone()).or_insert_with(|| Entry { slot: Arc::default(), used: Instant::now() });
         entry.used = Instant::now();
         entry.slot.clone()
     }
@@ -118,12 +121,17 @@ impl Sessions {
         let mut slot = slot.lock().await;
         let mut log = details(json!({"session_id": request.session_id}));
         if slot.live().is_some() {
-            let error = ErrorPayload::new(ErrorCode::SessionAlreadyActive, "the session is active; detach it before it gets another folder");
+            let error = ErrorPayload::new(
+                ErrorCode::SessionAlreadyActive,
+                "the session is active; detach it before it gets another folder",
+            );
             return (Err(error), log);
         }
         let (taken, m) = (browses.clone(), machine.clone());
         let opened = blocking(move || {
-            let path = taken.take(&request.browse_id, &request.directory_ref, Instant::now()).map_err(|e| browse_error(&e))?;
+            let path = taken
+                .take(&request.browse_id, &request.directory_ref, Instant::now())
+                .map_err(|e| browse_error(&e))?;
             open(&m, &path).map(|root| (root, request.session_id))
         })
         .await;
@@ -174,7 +182,10 @@ impl Sessions {
         let mut slot = slot.lock().await;
         let mut log = details(json!({"session_id": id, "revision": request.revision}));
         let Some(binding) = slot.binding.clone() else {
-            let error = ErrorPayload::new(ErrorCode::SessionNotAttached, "the session has no folder; attach it first");
+            let error = ErrorPayload::new(
+                ErrorCode::SessionNotAttached,
+                "the session has no folder; attach it first",
+            );
             return (Err(error), log);
         };
         log.insert("allowed_root".to_owned(), binding.root.clone().into());
@@ -276,9 +287,9 @@ impl Sessions {
         binding: &Binding,
     ) -> Result<(), ErrorPayload> {
         let (m, path) = (machine.clone(), binding.root.clone());
-        let root = blocking(move || open(&m, Path::new(&path))).await.map_err(|_| {
-            grant_invalid("its folder is gone, was replaced, or may not be used any more")
-        })?;
+        let root = blocking(move || open(&m, Path::new(&path)))
+            .await
+            .map_err(|_| grant_invalid("its folder is gone, was replaced, or may not be used any more"))?;
         let path = root.path().to_string_lossy();
         if path != binding.root || fingerprint(root.identity(), &path) != binding.fingerprint {
             return Err(grant_invalid("another folder is at its path now"));
@@ -286,7 +297,10 @@ impl Sessions {
         let session =
             Session::new(id.clone(), root, binding.fingerprint.clone(), binding.revision, machine.clone());
         if !self.enter(&session) {
-            let error = ErrorPayload::new(ErrorCode::ShimOverloaded, format!("{MAX_SESSIONS} sessions are active, the most this machine takes; detach one"));
+            let error = ErrorPayload::new(
+                ErrorCode::ShimOverloaded,
+                format!("{MAX_SESSIONS} sessions are active, the most this machine takes; detach one"),
+            );
             return Err(error.with("max_sessions", MAX_SESSIONS));
         }
         if let Some(before) = slot.active.take() {
@@ -334,7 +348,9 @@ fn open(machine: &Machine, path: &Path) -> Result<RootDir, ErrorPayload> {
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ErrorPayload> + Send + 'static,
 ) -> Result<T, ErrorPayload> {
-    let failed = |_| ErrorPayload::new(ErrorCode::InternalError, "this program is shutting down, or failed; try again");
+    let failed = |_| {
+        ErrorPayload::new(ErrorCode::InternalError, "this program is shutting down, or failed; try again")
+    };
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|e| Err(failed(e)))
 }
 
@@ -354,17 +370,26 @@ fn attached(session_id: SessionId, binding: Binding) -> SessionAttached {
 }
 
 fn revision_mismatch(current: u64) -> ErrorPayload {
-    ErrorPayload::new(ErrorCode::SessionRevisionMismatch, format!("the session's folder is at revision {current} here"))
-        .with("current_revision", current)
+    ErrorPayload::new(
+        ErrorCode::SessionRevisionMismatch,
+        format!("the session's folder is at revision {current} here"),
+    )
+    .with("current_revision", current)
 }
 
 fn grant_invalid(why: &str) -> ErrorPayload {
-    ErrorPayload::new(ErrorCode::RootGrantInvalid, format!("the root grant does not hold: {why}; choose the folder anew"))
+    ErrorPayload::new(
+        ErrorCode::RootGrantInvalid,
+        format!("the root grant does not hold: {why}; choose the folder anew"),
+    )
 }
 
 fn not_kept(error: &std::io::Error) -> ErrorPayload {
     ErrorPayload::new(
         ErrorCode::InternalError,
-        format!("the session's revision could not be written ({}); free some space and try again", error.kind()),
+        format!(
+            "the session's revision could not be written ({}); free some space and try again",
+            error.kind()
+        ),
     )
 }

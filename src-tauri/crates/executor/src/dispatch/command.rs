@@ -1,9 +1,11 @@
 //! `EXECUTE_COMMAND`.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use exec::{CommandSpec, Cwd, Program, Shell};
-use protocol::{CommandResult, ErrorCode, ErrorPayload, ExecuteCommand, MessageType, ShellName, TEXT_CEILING_BYTES};
+use protocol::{
+    CommandResult, ErrorCode, ErrorPayload, ExecuteCommand, MessageType, ShellName, TEXT_CEILING_BYTES,
+};
 use serde_json::{Map, json};
 
 use super::errors::{from_exec, from_jail, too_often};
@@ -32,7 +34,8 @@ impl Operation for Execute {
 
     fn asks(params: &ExecuteCommand, call: &Call) -> Result<Asks, ErrorPayload> {
         let wrong = |field: &str, why: &str| {
-            Err(ErrorPayload::new(ErrorCode::InternalError, format!("field '{field}': {why}")).with("field", field))
+            Err(ErrorPayload::new(ErrorCode::InternalError, format!("field '{field}': {why}"))
+                .with("field", field))
         };
         let program = match (&params.command, &params.argv) {
             (Some(_), None) => ProgramMatch::none(),
@@ -53,10 +56,14 @@ impl Operation for Execute {
     fn admit(call: &Call) -> Result<Box<dyn Send>, ErrorPayload> {
         let machine = &call.session().machine;
         let place = machine.command_place().ok_or_else(|| {
-            ErrorPayload::new(ErrorCode::ShimOverloaded, "10 commands are running, the most this machine takes; wait for one to end")
-                .with("max_commands", MAX_COMMANDS)
+            ErrorPayload::new(
+                ErrorCode::ShimOverloaded,
+                "10 commands are running, the most this machine takes; wait for one to end",
+            )
+            .with("max_commands", MAX_COMMANDS)
         })?;
-        machine.command_rate().map_err(|retry_after| too_often("commands", retry_after))?;
+        let within = machine.command_rate.try_acquire(Instant::now());
+        within.map_err(|retry| too_often("commands", retry.seconds))?;
         Ok(Box::new(place))
     }
 

@@ -58,14 +58,14 @@ pub(crate) fn from_exec(error: &ExecError) -> ErrorPayload {
 
 /// Whether the error is an attempt to leave the jail, which the log names apart.
 pub(crate) fn is_jail_violation(code: ErrorCode) -> bool {
-    matches!(code, ErrorCode::PathOutsideAllowedRoot | ErrorCode::PathInvalidChars | ErrorCode::PathReservedName)
+    matches!(
+        code,
+        ErrorCode::PathOutsideAllowedRoot | ErrorCode::PathInvalidChars | ErrorCode::PathReservedName
+    )
 }
 
 /// A capability that is off here or was not granted.
-pub(crate) fn not_granted(
-    required: protocol::Capability,
-    granted: &[protocol::Capability],
-) -> ErrorPayload {
+pub(crate) fn not_granted(required: protocol::Capability, granted: &[protocol::Capability]) -> ErrorPayload {
     let mut names: Vec<&str> = granted.iter().map(|c| c.as_str()).collect();
     names.sort_unstable();
     ErrorPayload::new(
@@ -94,10 +94,10 @@ pub(crate) fn bad_payload(error: protocol::PayloadError) -> ErrorPayload {
 }
 
 /// Over a rate.
-pub(crate) fn too_often(what: &str, retry_after_seconds: f64) -> ErrorPayload {
+pub(crate) fn too_often(what: &str, retry_after_seconds: u64) -> ErrorPayload {
     ErrorPayload::new(
         ErrorCode::ShimOverloaded,
-        format!("too many {what} in the last minute; try again in {:.0} s", retry_after_seconds.ceil().max(1.0)),
+        format!("too many {what} in the last minute; try again in {retry_after_seconds} s"),
     )
     .with("retry_after_seconds", retry_after_seconds)
 }

@@ -3,8 +3,9 @@
 use base64_simd::STANDARD as BASE64;
 use jail::{DeleteOptions, Kind, ListOptions, ReadRange};
 use protocol::{
-    Ack, BASE64_CEILING_BYTES, Encoding, ErrorCode, ErrorPayload, FileContents, FileDelete, FileList, FileListEntry,
-    FileListResponse, FileMove, FileRead, FileStat, FileStatResponse, FileWrite, MessageType, ReadFormat, TEXT_CEILING_BYTES,
+    Ack, BASE64_CEILING_BYTES, Encoding, ErrorCode, ErrorPayload, FileContents, FileDelete, FileList,
+    FileListEntry, FileListResponse, FileMove, FileRead, FileStat, FileStatResponse, FileWrite, MessageType,
+    ReadFormat, TEXT_CEILING_BYTES,
 };
 use serde_json::json;
 
@@ -63,7 +64,8 @@ impl Operation for Read {
         let (content, encoding) = if as_bytes {
             (BASE64.encode_to_string(&read.bytes), Encoding::Base64)
         } else {
-            let text = String::from_utf8(read.bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned());
+            let text = String::from_utf8(read.bytes)
+                .unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned());
             (text, Encoding::Utf8)
         };
         let contents = FileContents { content, encoding, size_bytes, truncated: read.truncated };
@@ -85,7 +87,10 @@ impl Operation for Write {
 
     fn asks(params: &FileWrite, _: &Call) -> Result<Asks, ErrorPayload> {
         let size = format!("{} characters of {}", params.content.len(), params.encoding.as_str());
-        asks(Capability::Write, ActionView::new("Write a file").with("File", &params.path).with("Content", &size))
+        asks(
+            Capability::Write,
+            ActionView::new("Write a file").with("File", &params.path).with("Content", &size),
+        )
     }
 
     fn run(action: ApprovedAction<FileWrite>, call: &Call) -> Done<Ack> {
@@ -95,7 +100,10 @@ impl Operation for Write {
             Encoding::Base64 => match BASE64.decode_to_vec(params.content) {
                 Ok(content) => content,
                 Err(_) => {
-                    let error = ErrorPayload::new(ErrorCode::InternalError, "field 'content' is not base64 (standard alphabet, padded)");
+                    let error = ErrorPayload::new(
+                        ErrorCode::InternalError,
+                        "field 'content' is not base64 (standard alphabet, padded)",
+                    );
                     return Err(error.with("field", "content")).into();
                 }
             },
@@ -131,7 +139,8 @@ impl Operation for Stat {
             Err(error) => return Err(from_jail(&error)).into(),
         };
         let Some(found) = stat.metadata else {
-            return Ok(FileStatResponse { exists: false, path: stat.path, ..FileStatResponse::default() }).into();
+            return Ok(FileStatResponse { exists: false, path: stat.path, ..FileStatResponse::default() })
+                .into();
         };
         Ok(FileStatResponse {
             exists: true,
@@ -201,8 +210,10 @@ impl Operation for Delete {
     }
 
     fn asks(params: &FileDelete, call: &Call) -> Result<Asks, ErrorPayload> {
-        let title = if call.session().machine.config().trash { "Move to the trash" } else { "Delete for good" };
-        let all = if params.recursive { "with everything in it" } else { "a file, a link or an empty folder" };
+        let title =
+            if call.session().machine.config().trash { "Move to the trash" } else { "Delete for good" };
+        let all =
+            if params.recursive { "with everything in it" } else { "a file, a link or an empty folder" };
         asks(Capability::Write, ActionView::new(title).with("What", &params.path).with("How", all))
     }
 
@@ -226,7 +237,10 @@ impl Operation for Move {
 
     fn asks(params: &FileMove, _: &Call) -> Result<Asks, ErrorPayload> {
         let over = if params.overwrite { "replacing what is there" } else { "only if nothing is there" };
-        asks(Capability::Write, ActionView::new("Move").with("From", &params.src).with("To", &params.dst).with("How", over))
+        asks(
+            Capability::Write,
+            ActionView::new("Move").with("From", &params.src).with("To", &params.dst).with("How", over),
+        )
     }
 
     fn run(action: ApprovedAction<FileMove>, call: &Call) -> Done<Ack> {

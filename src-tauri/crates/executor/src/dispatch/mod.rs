@@ -70,7 +70,10 @@ pub(crate) fn serve_data(
 
 /// A request of the contract that this version has no capability for.
 fn not_built(kind: MessageType) -> ErrorPayload {
-    ErrorPayload::new(ErrorCode::FeatureNotSupported, format!("this version of Deskhand does not serve {kind}; an update may"))
-        .with("feature", kind.as_str())
-        .with("reason", "not built into this version")
+    ErrorPayload::new(
+        ErrorCode::FeatureNotSupported,
+        format!("this version of Deskhand does not serve {kind}; an update may"),
+    )
+    .with("feature", kind.as_str())
+    .with("reason", "not built into this version")
 }

@@ -17,6 +17,7 @@ use super::record::Record;
 use crate::connection::{Incoming, Line, Slot, send_status};
 use crate::consent::{self, Approved, Scope};
 use crate::events::Event;
+use crate::machine::cancelled;
 use crate::session::{DataConnection, Session};
 
 /// Details of an audit record.
@@ -139,9 +140,12 @@ pub(crate) async fn serve<O: Operation>(
     let mut record = Record::new(O::KIND, Some(&session_id), &incoming.id, started);
     let (response, error_code) = match machine.reserve() {
         Err(error) => (encode_error(&incoming.id, &error), Some(error.code.as_str().to_owned())),
-        Ok(permit) => match prepare::<O>(&call, incoming.payload(), &mut record).await {
+        Ok(permit) => match prepare::<O>(&call, &slot, incoming.payload(), &mut record).await {
             Err(error) => {
-                let error = machine.write(permit, record.failed(&error, call.stop.is_cancelled())).err().unwrap_or(error);
+                let error = machine
+                    .write(permit, record.failed(&error, call.stop.is_cancelled()))
+                    .err()
+                    .unwrap_or(error);
                 (encode_error(&incoming.id, &error), Some(error.code.as_str().to_owned()))
             }
             Ok((action, held)) => {
@@ -176,6 +180,7 @@ pub(crate) async fn serve<O: Operation>(
 /// Everything before the capability: granted, paused, parsed, within its rate, approved, its turn.
 async fn prepare<O: Operation>(
     call: &Call,
+    slot: &Slot,
     payload: &str,
     record: &mut Record,
 ) -> Result<(ApprovedAction<O::Params>, Box<dyn Send>), ErrorPayload> {
@@ -186,15 +191,14 @@ async fn prepare<O: Operation>(
     if machine.consent.is_paused(session.id.as_str()) {
         return Err(errors::chat_paused());
     }
-    let parsed = protocol::parse_payload_text::<O::Params>(payload)
-        .map_err(errors::bad_payload)?;
+    let parsed = protocol::parse_payload_text::<O::Params>(payload).map_err(errors::bad_payload)?;
     machine.note_unknown_keys(O::KIND, &parsed.unknown_keys);
     let params = parsed.value;
     record.details(O::details(&params, call));
     let asks = O::asks(&params, call)?;
     let proof = machine.ask(call, O::KIND, asks, &params).await?;
     let place = O::admit(call)?;
-    let turn = machine.turn(session.id.as_str(), &call.stop).await?;
+    let turn = slot.turn(&call.stop).await.ok_or_else(cancelled)?;
     Ok((ApprovedAction { params, proof }, Box::new((place, turn))))
 }
 
@@ -208,7 +212,11 @@ fn finish<O: Operation>(
 ) -> (Option<Response>, Option<String>) {
     let done = catch_unwind(AssertUnwindSafe(|| O::run(action, call))).unwrap_or_else(|_| {
         error!(op = %O::KIND, "an operation panicked");
-        Err(ErrorPayload::new(ErrorCode::InternalError, "this program failed at the request; please report it")).into()
+        Err(ErrorPayload::new(
+            ErrorCode::InternalError,
+            "this program failed at the request; please report it",
+        ))
+        .into()
     });
     record.details(done.details);
     let cancelled = done.result.is_err() && call.stop.is_cancelled();
@@ -227,7 +235,9 @@ fn finish<O: Operation>(
         Err(unlogged) => Err(unlogged),
     };
     match result {
-        Err(error) => (encode_error(&call.request_id, &error), logged_code.or(Some(error.code.as_str().to_owned()))),
+        Err(error) => {
+            (encode_error(&call.request_id, &error), logged_code.or(Some(error.code.as_str().to_owned())))
+        }
         Ok(payload) => (encode::<O>(&call.request_id, &payload), None),
     }
 }
@@ -250,7 +260,12 @@ pub(crate) fn encode_bounded<T: Serialize>(kind: MessageType, id: &str, payload:
                     protocol::MAX_FRAME_BYTES
                 ),
             );
-            encode_error(id, &error.with("max_frame_bytes", protocol::MAX_FRAME_BYTES).with("attempted_bytes", response.len()))
+            encode_error(
+                id,
+                &error
+                    .with("max_frame_bytes", protocol::MAX_FRAME_BYTES)
+                    .with("attempted_bytes", response.len()),
+            )
         }
         Err(error) => {
             error!(%error, %kind, "an answer could not be written as JSON");

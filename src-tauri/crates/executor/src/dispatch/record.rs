@@ -17,7 +17,12 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    pub(crate) fn new(kind: MessageType, session_id: Option<&str>, request_id: &str, started: Instant) -> Self {
+    pub(crate) fn new(
+        kind: MessageType,
+        session_id: Option<&str>,
+        request_id: &str,
+        started: Instant,
+    ) -> Self {
         Self {
             op: audit_op(kind),
             session_id: session_id.map(str::to_owned),
