@@ -20,6 +20,7 @@ pub mod config;
 pub mod consent;
 pub mod events;
 pub mod limits;
+pub mod local;
 pub mod oauth;
 
 pub use connection::Timings;
