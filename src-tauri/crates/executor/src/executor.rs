@@ -316,6 +316,9 @@ impl Executor {
     async fn close(&self, reason: &str) {
         let machine = &self.machine;
         machine.consent.withdraw_all(Withdrawal::SessionEnded);
+        for session in machine.sessions.active() {
+            machine.consent.end_session(session.id.as_str()); // its approvals do not outlive it
+        }
         let control = self.control.lock().unwrap_or_else(PoisonError::into_inner).take();
         machine.cut();
         if let Some(Control { task, .. }) = control

@@ -369,7 +369,7 @@ impl Machine {
     /// As [`Machine::end_session`], unless the session is active again by the time it would have idled out.
     pub(crate) fn end_unless_restored(self: &Arc<Self>, session: &Arc<Session>) {
         let (machine, session) = (self.clone(), session.clone());
-        let (patience, over) = (self.timings.idle_after, self.everything());
+        let (patience, over) = (self.timings.idle_after, session.over.clone());
         tokio::spawn(async move {
             tokio::select! {
                 () = over.cancelled() => return, // whoever cut everything has killed the processes too
