@@ -7,7 +7,6 @@ pub mod scripted;
 pub use rig::Rig;
 
 /// Commands are supervised by a copy of the running program; this lets a test binary be that copy.
-#[expect(unsafe_code, reason = "runs before main, where `run_if_asked` is made to run")]
 #[ctor::ctor(unsafe)]
 fn supervise() {
     exec::supervisor::run_if_asked();

@@ -176,7 +176,7 @@ fn a_log_replaced_cut_or_appended_to_under_us_refuses_everything_until_recovered
     let hands: [(Hand, &str); 4] = [
         (
             |path| {
-                fs::rename(path, path.with_extension("stolen")).and_then(|()| fs::write(path, "")).unwrap()
+                fs::rename(path, path.with_extension("stolen")).and_then(|()| fs::write(path, "")).unwrap();
             },
             "was replaced",
         ),

@@ -107,7 +107,9 @@ pub enum JailError {
         reason: String,
     },
     /// Replacing the file would change its owner. Nothing was written.
-    #[error("{path:?} belongs to another user and would change hands if it were replaced; write to a new name")]
+    #[error(
+        "{path:?} belongs to another user and would change hands if it were replaced; write to a new name"
+    )]
     OwnerNotKept {
         /// As the caller gave it.
         path: String,
@@ -175,7 +177,11 @@ pub(crate) enum Fault {
     NotFound,
     Exists,
     NotEmpty,
-    TooLarge { limit: u64, attempted: u64, op: FileOp },
+    TooLarge {
+        limit: u64,
+        attempted: u64,
+        op: FileOp,
+    },
     NotAFile(Kind),
     NotADirectory,
     TooManyLinks,

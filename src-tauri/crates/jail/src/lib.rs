@@ -40,6 +40,7 @@ pub use error::{JailError, RootRefusal};
 pub use ops::MAX_ENTRIES;
 pub use root::{RootDir, RootOptions, Walker, check_root};
 pub use types::{
-    DeleteOptions, Entry, FileContents, FileOp, Identity, Kind, ListOptions, Listing, Metadata, ReadRange, Stat, WorkingDir,
+    DeleteOptions, Entry, FileContents, FileOp, Identity, Kind, ListOptions, Listing, Metadata, ReadRange,
+    Stat, WorkingDir,
 };
 pub use walk::MAX_LINKS;

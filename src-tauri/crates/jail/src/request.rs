@@ -66,7 +66,8 @@ impl Anchor {
     /// The steps behind the root's own path. Only the text is compared: to ask the file system about a place outside
     /// would touch it.
     fn below_root(&self, mut whole: Steps) -> Outcome<Steps> {
-        let length = self.roots.iter().find_map(|root| self.starts_with(&whole.steps, root).then_some(root.len()));
+        let length =
+            self.roots.iter().find_map(|root| self.starts_with(&whole.steps, root).then_some(root.len()));
         whole.steps.drain(..length.ok_or(Fault::Outside)?);
         whole.dir_only |= whole.steps.is_empty();
         Ok(whole)
@@ -129,7 +130,9 @@ fn split_names(path: &OsStr, _flavor: Flavor) -> Vec<OsString> {
 fn split_names(path: &OsStr, _flavor: Flavor) -> Vec<OsString> {
     use std::os::windows::ffi::{OsStrExt, OsStringExt};
     let wide: Vec<u16> = path.encode_wide().collect();
-    wide.split(|unit| *unit == u16::from(b'/') || *unit == u16::from(b'\\')).map(OsString::from_wide).collect()
+    wide.split(|unit| *unit == u16::from(b'/') || *unit == u16::from(b'\\'))
+        .map(OsString::from_wide)
+        .collect()
 }
 
 /// The names of an absolute path without `..`; a drive counts as a name.
@@ -204,7 +207,16 @@ mod tests {
 
     #[test]
     fn absolute_paths_outside_are_outside_whatever_they_hold() {
-        for path in ["/", "/etc/passwd", "/home/u", "/home/u/workshop/a", "~", "~/other", "/home/u/x/../work/a", "/Home/u/work"] {
+        for path in [
+            "/",
+            "/etc/passwd",
+            "/home/u",
+            "/home/u/workshop/a",
+            "~",
+            "~/other",
+            "/home/u/x/../work/a",
+            "/Home/u/work",
+        ] {
             assert!(matches!(shown(path, false), Err(JailError::OutsideRoot { .. })), "{path}");
         }
         assert_eq!(shown("/Home/U/WORK/a", true).unwrap(), "a");

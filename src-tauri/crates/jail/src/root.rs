@@ -44,9 +44,12 @@ pub(crate) struct Root {
     pub(crate) path: PathBuf,
     pub(crate) identity: Identity,
     pub(crate) anchor: Anchor,
+    /// Where the trash is.
+    #[cfg(target_os = "linux")]
     pub(crate) home: Option<PathBuf>,
     whole_home: bool,
     own: Vec<OwnFolder>,
+    #[cfg(target_os = "linux")]
     walker: Walker,
 }
 
@@ -149,7 +152,10 @@ fn is_own(canonical: &Path, identity: Identity, options: &RootOptions) -> bool {
     options.forbidden.iter().map(|path| canonical_or_same(path)).any(|own| {
         canonical.starts_with(&own)
             || sys::identity_at(&own).is_ok_and(|own| {
-                own == identity || canonical.ancestors().any(|above| sys::identity_at(above).is_ok_and(|above| above == own))
+                own == identity
+                    || canonical
+                        .ancestors()
+                        .any(|above| sys::identity_at(above).is_ok_and(|above| above == own))
             })
     })
 }
@@ -182,8 +188,20 @@ impl RootDir {
         let own = options.forbidden.iter().filter_map(|path| OwnFolder::below(path, identity)).collect();
         let whole_home =
             home.as_deref().is_some_and(|home| sys::identity_at(home).is_ok_and(|home| home == identity));
-        let dir = Arc::new(dir);
-        Ok(RootDir(Arc::new(Root { dir, path: canonical, identity, anchor, home, whole_home, own, walker })))
+        #[cfg(not(target_os = "linux"))]
+        let (Walker::Kernel | Walker::Portable) = walker;
+        Ok(RootDir(Arc::new(Root {
+            dir: Arc::new(dir),
+            path: canonical,
+            identity,
+            anchor,
+            #[cfg(target_os = "linux")]
+            home,
+            whole_home,
+            own,
+            #[cfg(target_os = "linux")]
+            walker,
+        })))
     }
 
     /// Absolute and canonical, as it was when the root was opened.
@@ -230,8 +248,9 @@ impl OwnFolder {
 impl Root {
     /// Whether a path without links and `..` may be handed to the kernel whole: not when folders on the way must be
     /// looked at.
+    #[cfg(target_os = "linux")]
     pub(crate) fn trusts_kernel(&self) -> bool {
-        cfg!(target_os = "linux") && self.walker == Walker::Kernel && self.own.is_empty()
+        self.walker == Walker::Kernel && self.own.is_empty()
     }
 
     /// Our own folders as they are now.

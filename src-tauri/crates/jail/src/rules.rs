@@ -160,8 +160,23 @@ mod tests {
     #[test]
     fn device_names_are_reserved_with_any_extension_and_case() {
         for name in [
-            "CON", "con", "Prn", "aux", "NUL", "nul.txt", "NUL.tar.gz", "com0", "COM9", "lpt1.log", "COM¹", "lpt²", "Lpt³.x",
-            "CONIN$", "conout$", "con .txt", "aux  .c",
+            "CON",
+            "con",
+            "Prn",
+            "aux",
+            "NUL",
+            "nul.txt",
+            "NUL.tar.gz",
+            "com0",
+            "COM9",
+            "lpt1.log",
+            "COM¹",
+            "lpt²",
+            "Lpt³.x",
+            "CONIN$",
+            "conout$",
+            "con .txt",
+            "aux  .c",
         ] {
             for path in [name.to_owned(), format!("a/{name}"), format!("{name}/a")] {
                 assert!(reserved(&path, Flavor::Windows), "{path}");
@@ -181,7 +196,20 @@ mod tests {
 
     #[test]
     fn names_that_only_look_reserved_are_fine() {
-        for name in ["console", "COM", "COM10", "com", "LPTX", "nulls.txt", ".con", "CONIN", ".hidden", "a.b", " a", "COM¹²"] {
+        for name in [
+            "console",
+            "COM",
+            "COM10",
+            "com",
+            "LPTX",
+            "nulls.txt",
+            ".con",
+            "CONIN",
+            ".hidden",
+            "a.b",
+            " a",
+            "COM¹²",
+        ] {
             assert!(check(name, Flavor::Windows).is_ok(), "{name}");
         }
     }
@@ -198,8 +226,19 @@ mod tests {
     #[test]
     fn unc_device_verbatim_and_drive_relative_paths_are_invalid_on_windows() {
         for path in [
-            r"\\?\C:\x", r"\\.\C:", r"\??\C:\x", r"\\server\share\x", "//server/share", r"/\server\share", "C:x", "c:", r"\x",
-            "/x", "//?/C:/x", "//./pipe/x", "C:..",
+            r"\\?\C:\x",
+            r"\\.\C:",
+            r"\??\C:\x",
+            r"\\server\share\x",
+            "//server/share",
+            r"/\server\share",
+            "C:x",
+            "c:",
+            r"\x",
+            "/x",
+            "//?/C:/x",
+            "//./pipe/x",
+            "C:..",
         ] {
             assert!(invalid(path, Flavor::Windows), "{path}");
         }

@@ -33,6 +33,7 @@ impl Trail {
     }
 
     /// A chain that the kernel walked in one call.
+    #[cfg(target_os = "linux")]
     pub(crate) fn jump(root: Arc<Dir>, names: &[OsString], last: Arc<Dir>) -> Trail {
         let level = |name: &OsString| Level { name: name.clone(), identity: None, dir: None };
         let mut levels: Vec<Level> = names.iter().map(level).collect();

@@ -120,6 +120,7 @@ impl Root {
     }
 
     /// The names of a path that the kernel may take whole.
+    #[cfg(target_os = "linux")]
     pub(crate) fn plain_names(&self, steps: &Steps) -> Option<Vec<OsString>> {
         if !self.trusts_kernel() || steps.dir_only {
             return None;
@@ -160,7 +161,8 @@ impl Root {
         }
         if let [name] = spot.rest.as_slice() {
             let own = self.own_identities();
-            if !own.is_empty() && spot.trail.dir().stat(name).is_ok_and(|found| own.contains(&found.identity)) {
+            if !own.is_empty() && spot.trail.dir().stat(name).is_ok_and(|found| own.contains(&found.identity))
+            {
                 return Err(Fault::Outside);
             }
         }
@@ -213,7 +215,9 @@ impl<'a> Walk<'a> {
                 match self.trail.dir().read_link(&name) {
                     Ok(target) => self.follow(&target)?,
                     Err(error) => match error.kind() {
-                        ErrorKind::InvalidInput | ErrorKind::NotFound => return self.arrive(vec![name], None),
+                        ErrorKind::InvalidInput | ErrorKind::NotFound => {
+                            return self.arrive(vec![name], None);
+                        }
                         _ => return Err(error.into()),
                     },
                 }

@@ -1,5 +1,6 @@
 //! The attack: a directory is swapped with a link to the outside as fast as can be, while every operation goes through
 //! it. For `DESKHAND_RACE_SECONDS` (60), nothing outside is read or changed.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on should say where")]
 #![cfg(target_os = "linux")]
 
 use std::collections::BTreeMap;
@@ -112,7 +113,7 @@ impl Attack {
             self.count(&self.root.rename(&name, &format!("inner/swap/{name}"), true, &|| false));
             for (path, trash) in [
                 (format!("swap/{name}"), false),
-                (format!("swap/{name}.d"), round % 8 == 0),
+                (format!("swap/{name}.d"), round.is_multiple_of(8)),
                 ("swap/victim".into(), false),
             ] {
                 let options = DeleteOptions { recursive: true, missing_ok: false, trash };

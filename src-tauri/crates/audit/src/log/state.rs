@@ -150,10 +150,10 @@ impl State {
         if let Some(Failure { reason, sound: false }) = &self.failure {
             return Err(AuditError::Failed { reason: reason.clone() });
         }
-        if self.is_rotation_due(site) {
+        let ts = site.clock.ts();
+        if self.is_rotation_due(site, ts) {
             self.rotate_or_postpone(site)?;
         }
-        let ts = site.clock.ts();
         let mut line = std::mem::take(&mut self.line);
         let position = Position { seq: self.seq + 1, prev: self.last.as_ref(), ts };
         let hmac = seal(&mut line, entry, &position, &site.identity, &site.mac);
@@ -165,11 +165,11 @@ impl State {
             self.publish(&line);
         }
         self.line = line;
-        written?;
-        self.check_presence(site)
+        let presence = os::presence_of(written?.as_ref(), self.size);
+        self.insist(site, presence)
     }
 
-    fn write_line(&mut self, site: &Site, line: &[u8]) -> Result<(), AuditError> {
+    fn write_line(&mut self, site: &Site, line: &[u8]) -> Result<Arc<File>, AuditError> {
         let Some(file) = self.file.clone() else {
             return Err(AuditError::Failed { reason: "the log is not open".to_owned() });
         };
@@ -182,7 +182,7 @@ impl State {
         self.size += line.len() as u64;
         self.written += 1;
         self.mark_dirty();
-        Ok(())
+        Ok(file)
     }
 
     pub(super) fn mark_dirty(&mut self) {
@@ -211,9 +211,13 @@ impl State {
         let Some(id) = self.id else {
             return Err(AuditError::Failed { reason: "the log is not open".to_owned() });
         };
-        let presence =
-            site.dir_handle.presence(LOG, id, self.size).map_err(AuditError::io("examine", &site.path))?;
-        let what = match presence {
+        let presence = site.dir_handle.presence(LOG, id, self.size);
+        self.insist(site, presence)
+    }
+
+    /// Fails unless the log is in place.
+    fn insist(&mut self, site: &Site, presence: io::Result<Presence>) -> Result<(), AuditError> {
+        let what = match presence.map_err(AuditError::io("examine", &site.path))? {
             Presence::InPlace => return Ok(()),
             Presence::Gone => "was deleted",
             Presence::Replaced => "was replaced",

@@ -43,6 +43,11 @@ impl Dir {
     }
 }
 
+/// As [`Dir::presence`].
+pub(crate) fn presence_of(_file: &File, _size: u64) -> io::Result<Presence> {
+    Ok(Presence::InPlace)
+}
+
 /// Opens or creates a file of our own beside the log.
 pub(crate) fn open_private(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)

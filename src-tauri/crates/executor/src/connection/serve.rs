@@ -193,7 +193,12 @@ impl Reader {
                 biased;
                 () = stop.cancelled() => return End::Stopped,
                 changed = self.ping_written.changed() => match changed {
-                    Ok(()) => pong_due = self.ping_written.borrow_and_update().map(|at| at + self.timings.pong_within),
+                    Ok(()) => {
+                        let written = *self.ping_written.borrow_and_update();
+                        // A later ping does not give the peer more time for an earlier one.
+                        pong_due = pong_due.or(written.map(|at| at + self.timings.pong_within));
+                    }
+
                     Err(_) => return End::Closed { code: None, reason: "writing failed".to_owned() },
                 },
                 () = sleep_until(next_ping) => {

@@ -25,7 +25,10 @@ pub(super) fn copy_tree(from: &Place, meta: &Meta, to: &Place, stop: &dyn Fn() -
     if meta.kind != Kind::Directory {
         return copy_entry(&source.dir(), &from.name, &target.dir(), &to.name, stop);
     }
-    let enter = |source: &mut crate::trail::Trail, target: &mut crate::trail::Trail, name: &OsString, new: &OsString| {
+    let enter = |source: &mut crate::trail::Trail,
+                 target: &mut crate::trail::Trail,
+                 name: &OsString,
+                 new: &OsString| {
         target.dir().make_dir(new, true)?;
         target.enter(new)?;
         source.enter(name).map_err(|_| Fault::Changed)?;

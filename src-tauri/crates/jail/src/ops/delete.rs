@@ -18,7 +18,12 @@ impl RootDir {
     /// Deletes. A link is removed, not its target. The root itself, however it is spelt, is outside, and so is a folder
     /// that holds one of our own. A folder on which another file system is mounted, or that has such inside, is not
     /// deleted for good.
-    pub fn delete(&self, path: &str, options: &DeleteOptions, stop: &dyn Fn() -> bool) -> Result<(), JailError> {
+    pub fn delete(
+        &self,
+        path: &str,
+        options: &DeleteOptions,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<(), JailError> {
         let steps = self.begin(path)?;
         match steadily(|| self.0.delete(&steps, options, stop)) {
             Err(Fault::NotFound) if options.missing_ok => Ok(()),

@@ -31,7 +31,12 @@ const MAX_GLOB: usize = 4096;
 
 impl RootDir {
     /// Lists a folder. Links are described, never followed; folders that cannot be read are listed but not entered.
-    pub fn list(&self, path: &str, options: &ListOptions, stop: &dyn Fn() -> bool) -> Result<Listing, JailError> {
+    pub fn list(
+        &self,
+        path: &str,
+        options: &ListOptions,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Listing, JailError> {
         let steps = self.begin(path)?;
         let glob = options.glob.as_deref().map(|glob| self.0.matcher(glob)).transpose()?;
         steadily(|| self.0.list(&steps, options, glob.as_ref(), stop)).map_err(|fault| fault.at(path))
@@ -57,8 +62,16 @@ impl Root {
     ) -> Outcome<Listing> {
         let trail = self.locate(steps, true)?.into_dir()?;
         let max = options.max_entries.min(MAX_ENTRIES);
-        let mut lister =
-            Lister { root: self, options, glob, stop, own: self.own_identities(), trail, levels: Vec::new(), held: 0 };
+        let mut lister = Lister {
+            root: self,
+            options,
+            glob,
+            stop,
+            own: self.own_identities(),
+            trail,
+            levels: Vec::new(),
+            held: 0,
+        };
         lister.open_level()?;
         let mut listing = Listing { entries: Vec::new(), truncated: false };
         while let Some(entry) = lister.next()? {
@@ -134,7 +147,13 @@ impl Lister<'_> {
                         Ok(meta) => {
                             let name = text(&item.name);
                             let path = format!("{prefix}{name}");
-                            return Ok(Some(Entry { name, path, kind: meta.kind, size: meta.size, mtime: meta.mtime }));
+                            return Ok(Some(Entry {
+                                name,
+                                path,
+                                kind: meta.kind,
+                                size: meta.size,
+                                mtime: meta.mtime,
+                            }));
                         }
                         // Gone since it was read.
                         Err(error) if error.kind() == ErrorKind::NotFound => {}
@@ -165,7 +184,9 @@ impl Lister<'_> {
             Ok(identity) if self.own.contains(&identity) => self.trail.leave().map(drop),
             Ok(_) => match self.open_level() {
                 // May be entered, may not be read.
-                Err(Fault::Io(error)) if error.kind() == ErrorKind::PermissionDenied => self.trail.leave().map(drop),
+                Err(Fault::Io(error)) if error.kind() == ErrorKind::PermissionDenied => {
+                    self.trail.leave().map(drop)
+                }
                 other => other,
             },
             Err(error) => match error.kind() {

@@ -31,7 +31,9 @@ impl Root {
         }
         let mut file = match dir.open_file(name) {
             // It has become a link, which is not followed here.
-            Err(_) if dir.stat(name).is_ok_and(|meta| meta.kind == Kind::Symlink) => return Err(Fault::Changed),
+            Err(_) if dir.stat(name).is_ok_and(|meta| meta.kind == Kind::Symlink) => {
+                return Err(Fault::Changed);
+            }
             opened => opened?,
         };
         let meta = sys::file_meta(&file)?;
@@ -69,6 +71,8 @@ pub(super) fn regular(kind: Kind) -> Outcome<()> {
         Kind::File => Ok(()),
         // The walk had followed a link; this one is new.
         Kind::Symlink => Err(Fault::Changed),
-        Kind::Directory | Kind::Fifo | Kind::Socket | Kind::Device | Kind::Other => Err(Fault::NotAFile(kind)),
+        Kind::Directory | Kind::Fifo | Kind::Socket | Kind::Device | Kind::Other => {
+            Err(Fault::NotAFile(kind))
+        }
     }
 }

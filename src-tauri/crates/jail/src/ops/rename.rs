@@ -28,7 +28,13 @@ impl RootDir {
     /// the place of a file and a folder that of a folder: atomically where the system can, else the old one is kept
     /// beside it until the new one is in place. A file onto itself stays as it is; a folder never goes into itself, nor
     /// anything onto a folder that contains it (`IntoItself`). To another file system it is copied, then deleted.
-    pub fn rename(&self, src: &str, dst: &str, overwrite: bool, stop: &dyn Fn() -> bool) -> Result<(), JailError> {
+    pub fn rename(
+        &self,
+        src: &str,
+        dst: &str,
+        overwrite: bool,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<(), JailError> {
         let from = self.begin(src)?;
         let to = self.begin(dst)?;
         let mut moved = self.0.rename(&from, &to, overwrite, stop);
@@ -82,7 +88,9 @@ impl Root {
         let begins = |path: &[std::ffi::OsString], start: &[std::ffi::OsString]| {
             self.anchor.begins(path.iter().map(std::ffi::OsString::as_os_str), start)
         };
-        if src.meta.kind == Kind::Directory && begins(&dst_names, &src_names) || begins(&src_names, &dst_names) {
+        if src.meta.kind == Kind::Directory && begins(&dst_names, &src_names)
+            || begins(&src_names, &dst_names)
+        {
             return Err(Side::Dst(Fault::IntoItself));
         }
         check(stop).map_err(Side::Src)?;
@@ -121,7 +129,9 @@ impl Root {
             _ => return Err(Side::Src(Fault::Changed)),
         };
         if same_dir && src.place.name != dst.name && self.anchor.same_name(&src.place.name, &dst.name) {
-            return from.rename(&src.place.name, &to, &dst.name, Replace::File).map_err(|error| Side::Src(error.into()));
+            return from
+                .rename(&src.place.name, &to, &dst.name, Replace::File)
+                .map_err(|error| Side::Src(error.into()));
         }
         if !overwrite {
             return Err(Side::Dst(Fault::Exists));

@@ -46,7 +46,9 @@ impl Root {
         };
         match found.map_err(Fault::from) {
             Ok(meta) if follow && meta.kind == Kind::Symlink => Err(Fault::Changed),
-            Ok(meta) if spot.dir_only && meta.kind != Kind::Directory && meta.kind != Kind::Symlink => Ok(None),
+            Ok(meta) if spot.dir_only && meta.kind != Kind::Directory && meta.kind != Kind::Symlink => {
+                Ok(None)
+            }
             Ok(meta) => Ok(Some(meta)),
             Err(Fault::NotFound) => Ok(None),
             Err(fault) => Err(fault),

@@ -17,7 +17,13 @@ impl RootDir {
     /// mode and owner of a file replaced are kept (`OwnerNotKept` when that cannot be); a new one gets 0644 less the
     /// umask. Through a link that stays inside, the target is written. With `create_parents`, missing folders are made;
     /// they go again when the write fails.
-    pub fn write(&self, path: &str, content: &[u8], create_parents: bool, limit: u64) -> Result<(), JailError> {
+    pub fn write(
+        &self,
+        path: &str,
+        content: &[u8],
+        create_parents: bool,
+        limit: u64,
+    ) -> Result<(), JailError> {
         let steps = self.begin(path)?;
         let attempted = content.len() as u64;
         if attempted > limit {

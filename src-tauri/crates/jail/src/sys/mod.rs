@@ -7,11 +7,12 @@ mod unix;
 pub(crate) use unix::{Dir, display_path, file_meta, identity_at};
 
 #[cfg(windows)]
+#[allow(unsafe_code)]
+mod nt;
+#[cfg(windows)]
 mod windows;
 #[cfg(windows)]
-mod windows_info;
-#[cfg(windows)]
-pub(crate) use windows::{Dir, display_path, file_meta, identity_at};
+pub(crate) use windows::{Dir, display_path, file_meta, has_recycle_bin, identity_at};
 
 use crate::types::{Identity, Kind};
 

@@ -255,7 +255,8 @@ impl Dir {
         const FOLDING: [u64; 6] = [0x4d44, 0x2011_bab0, 0x4244, 0x482b, 0xff53_4d42, 0xfe53_4d42];
         let Ok(readable) = self.readable() else { return false };
         let flagged = fs::ioctl_getflags(&readable).is_ok_and(|flags| flags.bits() & CASEFOLD != 0);
-        flagged || fs::fstatfs(&readable).is_ok_and(|stat| FOLDING.contains(&(stat.f_type as u64 & 0xffff_ffff)))
+        flagged
+            || fs::fstatfs(&readable).is_ok_and(|stat| FOLDING.contains(&(stat.f_type as u64 & 0xffff_ffff)))
     }
 
     /// What kind of case rules the file system itself admits to, for a directory that has no name to try it on.

@@ -105,7 +105,8 @@ fn move_into(trash: &Dir, place: &Place, original: &Path) -> Outcome<bool> {
             Ok(()) | Err(_) => trash.open_dir(OsStr::new(name)),
         }
     };
-    let unusable = |error: std::io::Error| Fault::NoTrash(format!("its trash cannot be used ({})", error.kind()));
+    let unusable =
+        |error: std::io::Error| Fault::NoTrash(format!("its trash cannot be used ({})", error.kind()));
     let (info, files) = (part("info").map_err(unusable)?, part("files").map_err(unusable)?);
     for number in 1..NUMBERS {
         let name = numbered(&place.name, number);
@@ -154,7 +155,9 @@ fn record_text(original: &Path) -> String {
     let mut path = String::new();
     for byte in original.as_os_str().as_bytes() {
         match byte {
-            b'/' | b'-' | b'_' | b'.' | b'~' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => path.push(char::from(*byte)),
+            b'/' | b'-' | b'_' | b'.' | b'~' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => {
+                path.push(char::from(*byte));
+            }
             _ => path.push_str(&format!("%{byte:02X}")),
         }
     }

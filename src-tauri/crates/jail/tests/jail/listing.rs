@@ -112,7 +112,7 @@ fn what_cannot_be_listed_says_why() {
             return skip("root reads every folder");
         }
         fs::create_dir(world.at("locked")).unwrap();
-        fs::set_permissions(world.at("locked"), fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(world.at("locked"), fs::Permissions::from_mode(0o000)).unwrap();
         assert_eq!(world.paths("", &recursive()), ["file", "locked"]);
         assert_err!(world.list("locked", &recursive()), JailError::Io { .. });
         fs::set_permissions(world.at("locked"), fs::Permissions::from_mode(0o700)).unwrap();

@@ -1,4 +1,3 @@
-use std::ffi::CString;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -171,7 +170,6 @@ impl Drop for Mounted {
 }
 
 pub(crate) fn non_utf8(bytes: &[u8]) -> PathBuf {
-    let _ = CString::new(bytes).unwrap();
     PathBuf::from(std::ffi::OsStr::from_bytes(bytes))
 }
 

@@ -1,0 +1,170 @@
+//! State in SQLite, on a thread of its own.
+//!
+//! Every call is one transaction: it is committed when the closure succeeds and rolled back when it fails, so a
+//! multi-step change cannot be left half done. The thread takes calls in order and ends with the last [`Store`].
+
+pub(crate) mod oauth;
+pub(crate) mod sessions;
+pub(crate) mod users;
+
+use std::fs::OpenOptions;
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::options::Database;
+
+/// Calls that wait for the thread before a caller has to wait itself.
+const QUEUE: usize = 64;
+
+const SCHEMA: &str = include_str!("schema.sql");
+
+/// Raised with every change of `schema.sql`.
+const SCHEMA_VERSION: i64 = 1;
+
+type Job = Box<dyn FnOnce(&mut Connection) + Send>;
+
+/// What the database could not do.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum StoreError {
+    #[error("database: {0}")]
+    Sqlite(#[from] rusqlite::Error),
+    #[error("database file: {0}")]
+    Io(#[from] std::io::Error),
+    #[error("the database was written by a newer version (schema {0})")]
+    Newer(i64),
+    #[error("no random bytes from the operating system: {0}")]
+    Random(#[from] getrandom::Error),
+    #[error("a stored value cannot be read: {0}")]
+    Corrupt(String),
+    #[error("the database thread has ended")]
+    Ended,
+}
+
+/// Handle to the database thread.
+#[derive(Clone)]
+pub(crate) struct Store {
+    jobs: mpsc::Sender<Job>,
+}
+
+impl Store {
+    pub(crate) fn open(database: &Database) -> Result<Self, StoreError> {
+        let mut connection = match database {
+            Database::Memory => Connection::open_in_memory()?,
+            Database::File(path) => open_file(path)?,
+        };
+        prepare(&mut connection)?;
+        let (jobs, mut queue) = mpsc::channel::<Job>(QUEUE);
+        std::thread::Builder::new().name("platform-store".to_owned()).spawn(move || {
+            while let Some(job) = queue.blocking_recv() {
+                job(&mut connection);
+            }
+        })?;
+        Ok(Self { jobs })
+    }
+
+    /// Runs `work` in one transaction. It runs to its end even when the caller goes away.
+    pub(crate) async fn run<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Transaction<'_>) -> Result<T, StoreError> + Send + 'static,
+    {
+        let (answer, wait) = oneshot::channel();
+        let job: Job = Box::new(move |connection| {
+            // Nobody listening is fine: the work counts, not the answer.
+            let _ = answer.send(in_transaction(connection, work));
+        });
+        self.jobs.send(job).await.map_err(|_| StoreError::Ended)?;
+        wait.await.map_err(|_| StoreError::Ended)?
+    }
+}
+
+fn in_transaction<T, F>(connection: &mut Connection, work: F) -> Result<T, StoreError>
+where
+    F: FnOnce(&Transaction<'_>) -> Result<T, StoreError>,
+{
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let value = work(&transaction)?;
+    transaction.commit()?;
+    Ok(value)
+}
+
+fn open_file(path: &Path) -> Result<Connection, StoreError> {
+    let mut options = OpenOptions::new();
+    options.read(true).append(true).create(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    drop(options.open(path)?);
+    let connection = Connection::open(path)?;
+    connection.busy_timeout(Duration::from_secs(5))?;
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    Ok(connection)
+}
+
+fn prepare(connection: &mut Connection) -> Result<(), StoreError> {
+    connection.pragma_update(None, "foreign_keys", true)?;
+    in_transaction(connection, |db| {
+        let version: i64 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
+        if version > SCHEMA_VERSION {
+            return Err(StoreError::Newer(version));
+        }
+        db.execute_batch(SCHEMA)?;
+        db.pragma_update(None, "user_version", SCHEMA_VERSION)?;
+        // What a crash left half made was never handed out.
+        db.execute("DELETE FROM sessions WHERE ready = 0", [])?;
+        Ok(())
+    })
+}
+
+/// Milliseconds since the epoch, as stored.
+pub(crate) fn now_ms() -> i64 {
+    (protocol::now() * 1000.0) as i64
+}
+
+/// `now` plus a duration, as stored.
+pub(crate) fn after_ms(now: i64, duration: Duration) -> i64 {
+    now.saturating_add(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_failure_rolls_everything_back() {
+        let store = Store::open(&Database::Memory).unwrap();
+        let failed = store
+            .run(|db| {
+                db.execute("INSERT INTO users VALUES ('u', 'n', x'00', x'00', 1, 1, 0)", [])?;
+                Err::<(), _>(StoreError::Corrupt("on purpose".to_owned()))
+            })
+            .await;
+        assert!(matches!(failed, Err(StoreError::Corrupt(_))));
+        let users: i64 =
+            store.run(|db| Ok(db.query_row("SELECT count(*) FROM users", [], |r| r.get(0))?)).await.unwrap();
+        assert_eq!(users, 0);
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn the_database_file_is_its_owners_alone_and_survives_a_restart() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("platform.db");
+        for expected in [0, 1] {
+            let store = Store::open(&Database::File(path.clone())).unwrap();
+            let before: i64 = store
+                .run(|db| {
+                    let n = db.query_row("SELECT count(*) FROM users", [], |r| r.get(0))?;
+                    db.execute("INSERT OR IGNORE INTO users VALUES ('u', 'n', x'00', x'00', 1, 1, 0)", [])?;
+                    Ok(n)
+                })
+                .await
+                .unwrap();
+            assert_eq!(before, expected);
+        }
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+}
