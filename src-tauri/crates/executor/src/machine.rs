@@ -1,7 +1,6 @@
 //! What every connection of this machine shares: the log, the consent, the commands, the limits, the state of things.
 
 use std::collections::HashSet;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
@@ -100,11 +99,7 @@ impl Machine {
     }
 
     pub(crate) fn root_options(&self) -> RootOptions {
-        RootOptions {
-            forbidden: self.dirs.all().iter().map(|dir| dir.to_path_buf()).collect::<Vec<PathBuf>>(),
-            home: directories::BaseDirs::new().map(|dirs| dirs.home_dir().to_owned()),
-            portable_names: false,
-        }
+        self.dirs.root_options()
     }
 
     pub(crate) fn browsable(&self) -> Browsable {
