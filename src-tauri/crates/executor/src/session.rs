@@ -103,10 +103,11 @@ impl DataConnection {
     /// Whether the platform may ask for this at all.
     pub(crate) fn granted(&self, kind: MessageType) -> Result<(), ErrorPayload> {
         let Some(request) = kind.request() else { return Ok(()) };
-        if self.capabilities.contains(&request.capability) {
+        let capability = request.capability;
+        if self.capabilities.contains(&capability) && self.session.machine.is_on(capability) {
             return Ok(());
         }
-        Err(errors::not_granted(request.capability, &self.capabilities))
+        Err(errors::not_granted(capability, &self.capabilities))
     }
 }
 

@@ -134,7 +134,7 @@ impl Sessions {
         let (taken, m) = (browses.clone(), machine.clone());
         let opened = blocking(move || {
             let path = taken
-                .take(&request.browse_id, &request.directory_ref, Instant::now())
+                .take(&m.browsable(), &request.browse_id, &request.directory_ref, Instant::now())
                 .map_err(|e| browse_error(&e))?;
             open(&m, &path).map(|root| (root, request.session_id))
         })
@@ -209,7 +209,6 @@ impl Sessions {
     pub(crate) async fn restore(
         &self,
         machine: &Arc<Machine>,
-        browses: &Arc<Browses>,
         request: RestoreSession,
     ) -> Transition<SessionAttached> {
         let id = request.session_id;
@@ -234,8 +233,8 @@ impl Sessions {
             active.revision == binding.revision && active.fingerprint == binding.fingerprint
         };
         if !slot.live().is_some_and(same) {
-            let (browses, root) = (browses.clone(), binding.root.clone());
-            let allowed = blocking(move || Ok(browses.browsable().allows(Path::new(&root)))).await;
+            let (browsable, root) = (machine.browsable(), binding.root.clone());
+            let allowed = blocking(move || Ok(browsable.look().allows(Path::new(&root)))).await;
             if !matches!(allowed, Ok(true)) {
                 let why = "its folder is no longer among the folders that this machine offers";
                 return (Err(grant_invalid(why)), log);
@@ -273,13 +272,8 @@ impl Sessions {
         if let Some(active) = slot.active.take() {
             end(active).await;
         }
-        let (machine, id) = (machine.clone(), request.session_id);
-        machine.consent.end_session(id.as_str());
-        let killed = blocking(move || {
-            machine.commands.kill_owner(id.as_str());
-            Ok(())
-        });
-        drop(killed.await);
+        machine.consent.end_session(request.session_id.as_str());
+        machine.kill_processes(request.session_id.as_str()).await;
         log
     }
 
