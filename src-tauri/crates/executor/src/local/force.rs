@@ -24,7 +24,9 @@ pub enum ForceError {
     #[error("the process that runs does not say which one it is: end it yourself")]
     Unknown,
     /// It is still there.
-    #[error("process {0} does not end: it hangs in the operating system; cut this computer's network to be sure")]
+    #[error(
+        "process {0} does not end: it hangs in the operating system; cut this computer's network to be sure"
+    )]
     Stuck(u32),
 }
 
