@@ -7,6 +7,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use audit::{AuditError, AuditKey, AuditLog, Options, Repair, verify_all, verify_file};
 use serde_json::json;
@@ -66,22 +67,24 @@ fn a_second_writer_is_refused_and_told_why() {
 
 #[test]
 fn a_writer_killed_in_the_middle_leaves_a_log_to_go_on_in() {
+    // So small that it is also killed in rotations.
+    let options = Options { rotate_bytes: 10_000, ..Options::default() };
     if let Some(dir) = child_dir() {
-        let log = open(&dir);
+        let log = AuditLog::open(&dir, key(), identity(), options).unwrap();
         println!("writing");
         loop {
             log.record(file_read(1)).unwrap();
         }
     }
     let dir = tempfile::tempdir().unwrap();
-    for round in 1..=3 {
+    for round in 1..=8 {
         let mut child = child("a_writer_killed_in_the_middle_leaves_a_log_to_go_on_in", dir.path());
         let _pipe = wait_for_line(&mut child, "writing");
-        // Until some records are there; the file is what there is to wait for.
-        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
-        let before = records_so_far(dir.path());
-        while records_so_far(dir.path()) < before + 200 {
-            assert!(std::time::Instant::now() < deadline);
+        // Until it has rotated a few times; the files are what there is to wait for.
+        let deadline = Instant::now() + Duration::from_secs(20);
+        let before = audit::log_files(dir.path()).unwrap().len();
+        while audit::log_files(dir.path()).unwrap().len() < before + 3 {
+            assert!(Instant::now() < deadline);
             std::thread::yield_now();
         }
         child.kill().unwrap(); // SIGKILL
@@ -92,10 +95,6 @@ fn a_writer_killed_in_the_middle_leaves_a_log_to_go_on_in() {
         let report = verify_all(dir.path(), &key());
         assert!(report.is_ok(), "round {round}: {report}");
     }
-}
-
-fn records_so_far(dir: &Path) -> usize {
-    fs::read(audit::log_path(dir)).map_or(0, |text| text.iter().filter(|&&b| b == b'\n').count())
 }
 
 #[test]
