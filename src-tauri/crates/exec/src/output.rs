@@ -46,6 +46,7 @@ impl Transcript {
     }
 
     /// Nothing more will be kept: what still comes may be thrown away unread.
+    #[cfg(unix)]
     pub(crate) fn is_full(&self) -> bool {
         self.full
     }

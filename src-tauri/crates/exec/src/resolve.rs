@@ -81,11 +81,10 @@ fn shell_invocation(shell: Shell, path: PathBuf, command: &str) -> Invocation {
     Invocation { program: path, argv, verbatim: None }
 }
 
-/// `/d`: no AutoRun from the registry; `/s`: strip the outer quotes and nothing else; the code page first, so that the output
-/// of the command is UTF-8.
+/// `/d`: no AutoRun from the registry; `/s`: strip the outer quotes and nothing else.
 fn cmd_invocation(path: PathBuf, command: &str) -> Invocation {
     let argv = ["cmd.exe", "/d", "/s", "/c"].map(OsString::from).to_vec();
-    Invocation { program: path, argv, verbatim: Some(format!("\"chcp 65001 >nul & {command}\"")) }
+    Invocation { program: path, argv, verbatim: Some(format!("\"{command}\"")) }
 }
 
 /// A name with a separator is a path, relative to the working folder; another is searched for in the command's own PATH.

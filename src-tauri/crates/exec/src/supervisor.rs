@@ -1,9 +1,10 @@
-//! The supervisor: on Linux every command runs below a small process of its own, started from our own executable.
+//! The supervisor: on Linux and Windows every command runs below a small process of its own, started from our own executable.
 //!
-//! It is what holds a tree together. As a child subreaper it inherits whatever of the tree loses its parent, so a double fork
-//! or a session of its own leads nowhere; and when the program that started it goes away, however suddenly, its control
-//! socket closes and it kills the tree. It is executed with an empty environment and no handle but that socket: it holds
-//! nothing of ours that a command could read.
+//! On Linux it is what holds a tree together. As a child subreaper it inherits whatever of the tree loses its parent, so a
+//! double fork or a session of its own leads nowhere; and when the program that started it goes away, however suddenly, its
+//! control socket closes and it kills the tree. On Windows the job object does that; there the supervisor owns the
+//! hidden console of the tree, sets its code page, and sends CTRL_BREAK to it. It is executed with an environment and handles
+//! that the command may see: it holds nothing of ours.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -14,7 +15,7 @@ static READY: AtomicBool = AtomicBool::new(false);
 /// Call it in the first line of `main` of every program that makes a [`Host`](crate::Host): before threads, before arguments
 /// are read, before anything secret is in memory. It costs the look at one argument.
 pub fn run_if_asked() {
-    #[cfg(target_os = "linux")]
+    #[cfg(any(target_os = "linux", windows))]
     if crate::sys::supervisor::is_asked() {
         crate::sys::supervisor::run();
     }

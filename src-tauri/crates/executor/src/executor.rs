@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use audit::{AuditKey, AuditLog, Identity, Options};
+use protocol::Channel;
 use serde_json::json;
 use tokio::sync::broadcast;
 use tokio::task::JoinHandle;
@@ -19,8 +20,8 @@ use crate::control::{GrantKey, KEY_LABEL, Revisions, Sessions};
 use crate::events::{Command, CommandFailed, ConnectionState, Event, StatusReport};
 use crate::identity::{self, IdentityError};
 use crate::kill::KillSwitch;
-use crate::limits::{Bound, Rate, Slots};
-use crate::machine::{MAX_COMMANDS, Machine, PausedBy, State};
+use crate::limits::{Bound, COMMANDS_AT_ONCE, Rate, Slots};
+use crate::machine::{Machine, PausedBy, State};
 use crate::oauth::{self, OAuthConfig, OAuthError, TokenSource};
 use crate::off::{self, Off};
 
@@ -147,7 +148,7 @@ impl Executor {
             sessions: Sessions::new(Revisions::load(&dirs.state)?),
             grants,
             slots: Slots::new(config.max_concurrent),
-            command_places: Bound::new(MAX_COMMANDS),
+            command_places: Bound::new(COMMANDS_AT_ONCE),
             command_rate: Rate::per_minute(config.rates.commands_per_minute),
             events,
             config: std::sync::RwLock::new(Arc::new(config)),
@@ -284,16 +285,31 @@ impl Executor {
         Ok(())
     }
 
-    /// What HELLO says, and the platform's address, hold from the next connection or start on.
+    /// The platform's address holds from the next start on, all else at once.
     fn reload(&self) -> Result<(), CommandFailed> {
         let machine = &self.machine;
         let config = (self.setup.reload)().map_err(CommandFailed)?;
         let changed = config.diff(&machine.config());
+        let offered = machine.offers(Channel::Control);
         machine.consent.set_policy(Policy::new(&config, machine.platform.host(), self.setup.headless));
         machine.command_rate.set_limit(config.rates.commands_per_minute);
         *machine.config.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(config);
         machine.record_own("CONFIG_RELOADED", None, json!({"keys": changed}));
+        if machine.offers(Channel::Control) != offered {
+            self.greet_anew();
+        }
         Ok(())
+    }
+
+    /// What this machine offers is said in HELLO only, so a change of it needs another one.
+    fn greet_anew(&self) {
+        let mut control = self.control.lock().unwrap_or_else(PoisonError::into_inner);
+        let running = control.take_if(|running| !running.task.is_finished() && !running.stop.is_cancelled());
+        drop(control);
+        if let Some(running) = running {
+            running.stop.cancel();
+            self.connect();
+        }
     }
 
     /// Keeps a control connection, if none is kept.
@@ -316,6 +332,9 @@ impl Executor {
     async fn close(&self, reason: &str) {
         let machine = &self.machine;
         machine.consent.withdraw_all(Withdrawal::SessionEnded);
+        for session in machine.sessions.active() {
+            machine.consent.end_session(session.id.as_str()); // its approvals do not outlive it
+        }
         let control = self.control.lock().unwrap_or_else(PoisonError::into_inner).take();
         machine.cut();
         if let Some(Control { task, .. }) = control

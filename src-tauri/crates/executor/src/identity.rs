@@ -36,7 +36,7 @@ pub enum IdentityError {
 /// # Errors
 ///
 /// When the file cannot be read or written, or holds something else.
-pub(crate) fn machine_id(state_dir: &Path) -> Result<MachineId, IdentityError> {
+pub fn machine_id(state_dir: &Path) -> Result<MachineId, IdentityError> {
     let path = state_dir.join("machine_id");
     let io = |source| IdentityError::Io { path: path.display().to_string(), source };
     match fs::read_to_string(&path) {

@@ -59,6 +59,7 @@ fn kill(machine: &Machine, by: &'static str) -> Duration {
     let began = Instant::now();
     machine.cut();
     machine.sockets.shutdown_all();
+    machine.tokens.abort();
     machine.commands.kill_all();
     machine.consent.withdraw_all(Withdrawal::Killed);
     machine.sockets.shutdown_all(); // one that was being opened meanwhile

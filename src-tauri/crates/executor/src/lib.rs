@@ -13,18 +13,19 @@ mod executor;
 mod identity;
 mod kill;
 mod machine;
-mod off;
 mod session;
 
 pub mod config;
 pub mod consent;
+pub mod doctor;
 pub mod events;
 pub mod limits;
 pub mod local;
 pub mod oauth;
+pub mod off;
 
 pub use connection::Timings;
 pub use executor::{Executor, Reload, Setup, StartError, oauth_config};
-pub use identity::IdentityError;
+pub use identity::{IdentityError, machine_id};
 pub use kill::KillSwitch;
 pub use off::Off;

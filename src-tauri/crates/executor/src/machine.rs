@@ -1,14 +1,13 @@
 //! What every connection of this machine shares: the log, the consent, the commands, the limits, the state of things.
 
 use std::collections::HashSet;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use audit::{AuditLog, Entry, Outcome, Permit};
 use jail::RootOptions;
-use protocol::{ErrorCode, ErrorPayload, Limits, MachineId, MessageType, Status};
+use protocol::{Capability, Channel, ErrorCode, ErrorPayload, Limits, MachineId, MessageType, Status};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tokio::sync::broadcast;
@@ -25,9 +24,6 @@ use crate::events::{ConnectionState, Event};
 use crate::limits::{Bound, Permit as Place, Rate, Slots};
 use crate::oauth::TokenSource;
 use crate::session::Session;
-
-/// Commands that run at once on the whole machine.
-pub(crate) const MAX_COMMANDS: usize = 10;
 
 /// Unknown payload keys that are remembered as logged. A platform that invents more is no longer listened to.
 const MAX_NOTED_KEYS: usize = 256;
@@ -100,11 +96,7 @@ impl Machine {
     }
 
     pub(crate) fn root_options(&self) -> RootOptions {
-        RootOptions {
-            forbidden: self.dirs.all().iter().map(|dir| dir.to_path_buf()).collect::<Vec<PathBuf>>(),
-            home: directories::BaseDirs::new().map(|dirs| dirs.home_dir().to_owned()),
-            portable_names: false,
-        }
+        self.dirs.root_options()
     }
 
     pub(crate) fn browsable(&self) -> Browsable {
@@ -130,6 +122,41 @@ impl Machine {
     pub(crate) fn set_connection(&self, state: ConnectionState) {
         *lock(&self.state.connection) = state.clone();
         self.emit(|| Event::Connection { state });
+    }
+
+    /// As [`Machine::set_connection`], for a link that may have been told to stop meanwhile: whoever did says what holds.
+    pub(crate) fn set_connection_unless(&self, stop: &CancellationToken, state: ConnectionState) {
+        let mut connection = lock(&self.state.connection);
+        if !stop.is_cancelled() {
+            *connection = state.clone();
+            drop(connection);
+            self.emit(|| Event::Connection { state });
+        }
+    }
+
+    /// Capabilities that the person switched on and that work now, of those that a connection of this kind may offer.
+    pub(crate) fn offers(&self, channel: Channel) -> Vec<Capability> {
+        let mut offers = vec![Capability::Files];
+        if channel == Channel::Control {
+            offers.push(Capability::DirectoryBrowse);
+        }
+        if self.config().capabilities.shell && exec::resolve_shell(exec::Shell::Auto).is_ok() {
+            offers.push(Capability::Shell);
+        }
+        offers
+    }
+
+    /// Whether the person has it switched on at this moment, whatever was offered and granted before.
+    pub(crate) fn is_on(&self, capability: Capability) -> bool {
+        let on = &self.config().capabilities;
+        match capability {
+            Capability::Files | Capability::DirectoryBrowse => true,
+            Capability::Shell => on.shell,
+            Capability::ComputerUse => on.computer_use.any(),
+            Capability::LocalLlm => on.local_llm,
+            Capability::Recording => on.recording,
+            Capability::HardwareSerial | Capability::HardwareUsb | Capability::HardwareGpio => on.hardware,
+        }
     }
 
     /// A token that ends when everything must.
@@ -361,23 +388,28 @@ impl Machine {
 /// Sessions.
 impl Machine {
     /// Ends what a session leaves behind: its approvals and its background processes.
-    pub(crate) fn end_session(&self, session: &Session) {
+    pub(crate) async fn end_session(&self, session: &Session) {
         self.consent.end_session(session.id.as_str());
-        self.commands.kill_owner(session.id.as_str());
+        self.kill_processes(session.id.as_str()).await;
+    }
+
+    /// Kills what runs for a session; returns when it is dead.
+    pub(crate) async fn kill_processes(&self, session: &str) {
+        let (commands, owner) = (self.commands.clone(), session.to_owned());
+        drop(tokio::task::spawn_blocking(move || commands.kill_owner(&owner)).await);
     }
 
     /// As [`Machine::end_session`], unless the session is active again by the time it would have idled out.
     pub(crate) fn end_unless_restored(self: &Arc<Self>, session: &Arc<Session>) {
         let (machine, session) = (self.clone(), session.clone());
-        let (patience, over) = (self.timings.idle_after, self.everything());
+        let (patience, over) = (self.timings.idle_after, session.over.clone());
         tokio::spawn(async move {
             tokio::select! {
                 () = over.cancelled() => return, // whoever cut everything has killed the processes too
                 () = tokio::time::sleep(patience) => {}
             }
             if !machine.sessions.is_active(&session.id) {
-                let ended = tokio::task::spawn_blocking(move || machine.end_session(&session));
-                drop(ended.await);
+                machine.end_session(&session).await;
             }
         });
     }

@@ -20,11 +20,12 @@ pub(crate) struct Session {
     pub(crate) id: SessionId,
     /// Opened once; every file operation goes through this handle.
     pub(crate) root: RootDir,
-    pub(crate) fingerprint: String,
     pub(crate) revision: u64,
     pub(crate) machine: Arc<Machine>,
     /// Ends the session.
     pub(crate) stop: CancellationToken,
+    /// Ends with everything: the kill switch, `disconnect`, exit.
+    pub(crate) over: CancellationToken,
     root_path: String,
     last_request: Mutex<Instant>,
     connected: AtomicBool,
@@ -32,20 +33,15 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    pub(crate) fn new(
-        id: SessionId,
-        root: RootDir,
-        fingerprint: String,
-        revision: u64,
-        machine: Arc<Machine>,
-    ) -> Arc<Self> {
+    pub(crate) fn new(id: SessionId, root: RootDir, revision: u64, machine: Arc<Machine>) -> Arc<Self> {
+        let over = machine.everything();
         let root_path = root.path().to_string_lossy().into_owned();
         Arc::new(Self {
             id,
             root,
-            fingerprint,
             revision,
-            stop: machine.everything(),
+            stop: over.child_token(),
+            over,
             machine,
             root_path,
             last_request: Mutex::new(Instant::now()),
@@ -107,10 +103,11 @@ impl DataConnection {
     /// Whether the platform may ask for this at all.
     pub(crate) fn granted(&self, kind: MessageType) -> Result<(), ErrorPayload> {
         let Some(request) = kind.request() else { return Ok(()) };
-        if self.capabilities.contains(&request.capability) {
+        let capability = request.capability;
+        if self.capabilities.contains(&capability) && self.session.machine.is_on(capability) {
             return Ok(());
         }
-        Err(errors::not_granted(request.capability, &self.capabilities))
+        Err(errors::not_granted(capability, &self.capabilities))
     }
 }
 

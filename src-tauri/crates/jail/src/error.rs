@@ -9,7 +9,6 @@ use crate::types::{FileOp, Kind};
 
 /// Why a jailed operation was refused or failed.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum JailError {
     /// The path leads outside the root, is the root where the root itself is meant to stay, or lies in one of our
     /// own folders.

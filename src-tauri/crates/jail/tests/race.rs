@@ -65,9 +65,14 @@ impl Attack {
 
     fn read(&self) {
         while self.going_on() {
-            for path in
-                ["swap/file", "swap/sub/file", "swap/sub/deeper/../file", "inner/swap/file", "link/file"]
-            {
+            for path in [
+                "swap/file",
+                "swap/sub/file",
+                "swap/sub/deeper/../file",
+                "inner/swap/file",
+                "link/file",
+                "leaf",
+            ] {
                 let read = self.root.read(path, ReadRange::default(), LIMIT);
                 self.count(&read);
                 if let Ok(contents) = read {
@@ -147,6 +152,8 @@ fn attack(walker: Walker, duration: Duration) {
     symlink("../../../outside", work.join("inner/evil")).unwrap();
     symlink("swap", work.join("link")).unwrap();
     symlink(&outside, work.join("link-evil")).unwrap();
+    fs::write(work.join("leaf"), "inside").unwrap();
+    symlink(outside.join("file"), work.join("leaf-evil")).unwrap();
     let before = snapshot(&outside);
     let options = RootOptions { home: Some(base.join("home")), ..RootOptions::default() };
     let attack = Attack {
@@ -159,6 +166,7 @@ fn attack(walker: Walker, duration: Duration) {
         (work.join("swap"), work.join("evil")),
         (work.join("inner/swap"), work.join("inner/evil")),
         (work.join("link"), work.join("link-evil")),
+        (work.join("leaf"), work.join("leaf-evil")),
     ];
     let swaps = std::thread::scope(|scope| {
         let workers = [

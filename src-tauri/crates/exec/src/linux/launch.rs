@@ -10,12 +10,12 @@ use rustix::io::Errno;
 use rustix::process::Signal;
 
 use super::Launch;
-use super::order::{self, Words};
+use super::order;
 use super::process::Supervisor;
 use crate::error::ExecError;
 use crate::host::Entry;
 use crate::spec::Cwd;
-use crate::unix::{Attended, Notice, Pipes, Stage, spawn_failure};
+use crate::unix::{Attended, Notice, Pipes, Stage, Words, spawn_failure};
 
 /// A command that has not begun to run by then hangs in the start itself: its program or folder is on a file system that does
 /// not answer.

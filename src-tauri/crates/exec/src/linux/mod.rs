@@ -8,7 +8,6 @@ mod order;
 mod proc;
 mod process;
 mod spare;
-mod spawn;
 pub(crate) mod supervisor;
 
 use std::ffi::OsString;

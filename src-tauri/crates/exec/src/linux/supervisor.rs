@@ -13,8 +13,7 @@ use rustix::process::{DumpableBehavior, WaitOptions, getpid, wait};
 
 use super::hunt::{Hunt, Root};
 use super::order::{ARGUMENT, FDS, Order};
-use super::spawn::{all_signals, spawn};
-use crate::unix::{Notice, Stage};
+use crate::unix::{Notice, Stage, all_signals, spawn};
 
 /// Whether this process was started to be a supervisor.
 pub(crate) fn is_asked() -> bool {

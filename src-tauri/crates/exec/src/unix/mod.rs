@@ -5,13 +5,21 @@ mod attend;
 mod monitor;
 mod notice;
 mod pipes;
+mod spawn;
 mod wake;
+mod words;
 
 pub(crate) use attend::{Hands, attend};
 pub(crate) use monitor::{Duties, Monitor};
-pub(crate) use notice::{Notice, Stage};
+pub(crate) use notice::Notice;
+#[cfg(target_os = "linux")]
+pub(crate) use notice::Stage;
 pub(crate) use pipes::{Attended, Pipes, Sink};
+#[cfg(target_os = "linux")]
+pub(crate) use spawn::all_signals;
+pub(crate) use spawn::spawn;
 pub(crate) use wake::Wake;
+pub(crate) use words::Words;
 
 use std::time::Duration;
 

@@ -88,6 +88,15 @@ impl Dirs {
         self.logs.join("audit.log")
     }
 
+    /// What may be a root of a session beside these folders.
+    pub fn root_options(&self) -> jail::RootOptions {
+        jail::RootOptions {
+            forbidden: self.all().into_iter().map(Path::to_owned).collect(),
+            home: BaseDirs::new().map(|base| base.home_dir().to_owned()),
+            portable_names: false,
+        }
+    }
+
     /// All of them: the folders that no session may reach.
     pub fn all(&self) -> [&Path; 4] {
         [&self.config, &self.state, &self.runtime, &self.logs]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use protocol::{Capability, Connection, Hello, Limits, Negotiated, PROTOCOL_VERSION};
+use protocol::{Channel, Connection, Hello, Limits, Negotiated, PROTOCOL_VERSION};
 use secrecy::SecretString;
 use serde_json::json;
 use tokio::time::Instant;
@@ -68,7 +68,6 @@ impl Try {
 pub(crate) async fn run_control(machine: Arc<Machine>, stop: CancellationToken) {
     let link = Link::Control(machine.clone());
     let ended = link.keep(&stop).await;
-    machine.sessions.stop_all();
     let state = match ended {
         Final::Stopped | Final::Idle => return, // who stopped it says why
         Final::Revoked(reason) => {
@@ -77,7 +76,8 @@ pub(crate) async fn run_control(machine: Arc<Machine>, stop: CancellationToken) 
         Final::SignedOut(reason) => ConnectionState::SignedOut { reason },
         Final::Halted(reason) => ConnectionState::Halted { reason },
     };
-    machine.set_connection(state);
+    machine.sessions.stop_all();
+    machine.set_connection_unless(&stop, state);
 }
 
 /// Keeps a session's data connection until it ends, and then sees to it that nothing of the session runs on.
@@ -102,7 +102,7 @@ pub(crate) async fn run_data(session: Arc<Session>) {
         let log = json!({"allowed_root": session.root_path(), "revision": session.revision});
         machine.record_own("IDLE_SESSION_DETACH", Some(session.id.as_str()), log);
     }
-    machine.end_session(&session);
+    machine.end_session(&session).await;
 }
 
 impl Link {
@@ -161,7 +161,10 @@ impl Link {
         if let Link::Control(machine) = self {
             let reason =
                 if reason.is_empty() { "the connection ended".to_owned() } else { reason.to_owned() };
-            machine.set_connection(ConnectionState::Waiting { seconds: delay.as_secs_f64(), reason });
+            machine.set_connection_unless(
+                stop,
+                ConnectionState::Waiting { seconds: delay.as_secs_f64(), reason },
+            );
         }
         tokio::select! {
             () = stop.cancelled() => false,
@@ -183,29 +186,32 @@ impl Link {
         let (socket, _registration, settled, used) = tokio::select! {
             biased;
             () = stop.cancelled() => return Try::over(Final::Stopped),
-            opened = self.open() => match opened {
+            opened = self.open(stop) => match opened {
                 Ok(opened) => opened,
                 Err(failed) => return *failed,
             },
         };
+        let (version, began) = (settled.version, Instant::now());
         let limits = self.machine().limits_with(settled.limits, matches!(self, Link::Control(_)));
         let max_concurrent = limits.max_concurrent as usize;
         let places = match self {
             Link::Control(machine) => machine.slots.control(max_concurrent),
             Link::Data(session) => session.machine.slots.session(session.id.as_str(), max_concurrent),
         };
-        let service = self.connected(settled.connection_id, settled.capabilities, limits);
-        let began = Instant::now();
+        let service = self.connected(settled, limits, stop);
         let timings = self.machine().timings;
-        let end = serve(socket, service, places, settled.version, timings, stop).await;
+        let end = serve(socket, service, places, version, timings, stop).await;
         Try { used: Some(used), ..self.ended(end, began.elapsed()) }
     }
 
     /// Up to the end of the greeting.
-    async fn open(&self) -> Result<(Socket, Registration, Negotiated, SecretString), Box<Try>> {
+    async fn open(
+        &self,
+        stop: &CancellationToken,
+    ) -> Result<(Socket, Registration, Negotiated, SecretString), Box<Try>> {
         let machine = self.machine();
         if let Link::Control(machine) = self {
-            machine.set_connection(ConnectionState::Connecting);
+            machine.set_connection_unless(stop, ConnectionState::Connecting);
         }
         let token = machine.tokens.access_token().await.map_err(|error| match error {
             TokenError::SignedOut(reason) => Box::new(Try::over(Final::SignedOut(reason))),
@@ -240,27 +246,19 @@ impl Link {
 
     fn hello(&self) -> Hello {
         let machine = self.machine();
-        let config = machine.config();
-        let mut capabilities = vec![Capability::Files];
-        let allowed_root = match self {
-            Link::Control(_) => {
-                capabilities.push(Capability::DirectoryBrowse);
-                None
-            }
-            Link::Data(session) => Some(session.root_path().to_owned()),
+        let (channel, allowed_root) = match self {
+            Link::Control(_) => (Channel::Control, None),
+            Link::Data(session) => (Channel::Data, Some(session.root_path().to_owned())),
         };
-        if config.capabilities.shell && exec::resolve_shell(exec::Shell::Auto).is_ok() {
-            capabilities.push(Capability::Shell);
-        }
         Hello {
             shim_version: machine.version.to_owned(),
             protocol_version: PROTOCOL_VERSION,
             machine_id: machine.id.clone(),
-            display_name: config.display_name(),
+            display_name: machine.config().display_name(),
             platform: crate::identity::platform(),
             arch: machine.arch.to_owned(),
             screen_resolution: None,
-            capabilities,
+            capabilities: machine.offers(channel),
             allowed_root,
             local_llm_models: Vec::new(),
             hardware_devices: Vec::new(),
@@ -272,20 +270,16 @@ impl Link {
     }
 
     /// The handshake is done: says so, and makes what serves the connection.
-    fn connected(
-        &self,
-        connection_id: Option<String>,
-        capabilities: Vec<Capability>,
-        limits: Limits,
-    ) -> Arc<dyn Service> {
+    fn connected(&self, settled: Negotiated, limits: Limits, stop: &CancellationToken) -> Arc<dyn Service> {
         let machine = self.machine();
+        let Negotiated { connection_id, capabilities, .. } = settled;
         machine.record_own("WS_CONNECTED", self.session_id(), json!({"connection_id": connection_id}));
         match self {
             Link::Control(machine) => {
                 let connection_id = connection_id.unwrap_or_default();
                 info!(%connection_id, "connected");
                 machine.control_connected(limits);
-                machine.set_connection(ConnectionState::Connected { connection_id });
+                machine.set_connection_unless(stop, ConnectionState::Connected { connection_id });
                 Arc::new(ControlConnection::new(machine.clone(), capabilities))
             }
             Link::Data(session) => {

@@ -10,7 +10,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use protocol::{DirectoryEntry, DirectoryListRequest, DirectoryListResponse};
 
-use super::roots::Browsable;
+use super::roots::{Browsable, Seen};
 
 /// How long a reference lives.
 pub(crate) const LIFETIME: Duration = Duration::from_secs(5 * 60);
@@ -36,8 +36,8 @@ pub(crate) enum BrowseError {
 }
 
 /// The browses of one control connection.
+#[derive(Default)]
 pub(crate) struct Browses {
-    browsable: Browsable,
     open: Mutex<VecDeque<Browse>>,
 }
 
@@ -100,20 +100,24 @@ pub(crate) struct Listed {
 }
 
 impl Browses {
-    pub(crate) fn new(browsable: Browsable) -> Self {
-        Self { browsable, open: Mutex::default() }
-    }
-
     fn open(&self) -> MutexGuard<'_, VecDeque<Browse>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Answers one request. Reads folders, so it may block; no lock is held meanwhile.
-    pub(crate) fn list(&self, request: &DirectoryListRequest, now: Instant) -> Result<Listed, BrowseError> {
+    pub(crate) fn list(
+        &self,
+        browsable: &Browsable,
+        request: &DirectoryListRequest,
+        now: Instant,
+    ) -> Result<Listed, BrowseError> {
+        let seen = browsable.look();
         match (&request.browse_id, &request.directory_ref, &request.cursor) {
-            (None, None, None) => self.start(now),
-            (Some(browse), Some(reference), None) => self.enter(browse, reference, now),
-            (Some(browse), Some(reference), Some(cursor)) => self.go_on(browse, reference, cursor, now),
+            (None, None, None) => self.start(&seen, now),
+            (Some(browse), Some(reference), None) => self.enter(&seen, browse, reference, now),
+            (Some(browse), Some(reference), Some(cursor)) => {
+                self.go_on(&seen, browse, reference, cursor, now)
+            }
             (Some(_), None, _) | (None, Some(_), _) | (None, None, Some(_)) => {
                 Err(BrowseError::IncompleteRequest)
             }
@@ -121,30 +125,25 @@ impl Browses {
     }
 
     /// The folder that a reference stands for, to be attached. The browse is used up, whatever comes of it.
-    pub(crate) fn take(&self, browse: &str, reference: &str, now: Instant) -> Result<PathBuf, BrowseError> {
-        let path = self.resolve(browse, reference, now);
-        let mut open = self.open();
-        if path.is_ok()
-            && let Some(at) = open.iter().position(|b| b.id == browse)
-        {
-            open.remove(at);
-        }
-        drop(open);
-        self.usable(&path?)
+    pub(crate) fn take(
+        &self,
+        browsable: &Browsable,
+        browse: &str,
+        reference: &str,
+        now: Instant,
+    ) -> Result<PathBuf, BrowseError> {
+        let path = self.resolve(browse, reference, now)?;
+        self.open().retain(|open| open.id != browse);
+        browsable.look().still(path).ok_or(BrowseError::Unavailable)
     }
 
-    /// The browsable set, for grants that come back later.
-    pub(crate) fn browsable(&self) -> &Browsable {
-        &self.browsable
-    }
-
-    fn start(&self, now: Instant) -> Result<Listed, BrowseError> {
+    fn start(&self, seen: &Seen<'_>, now: Instant) -> Result<Listed, BrowseError> {
         let id = token()?;
         let name = |path: &Path| {
             path.file_name().map_or_else(|| path.display().to_string(), |n| n.to_string_lossy().into())
         };
-        let starts = self.browsable.starts().into_iter().filter(|path| path.to_str().is_some());
-        let entries = starts.map(|path| jail::DirEntry { name: name(&path), path }).collect();
+        let starts = seen.starts.iter().filter(|path| path.to_str().is_some());
+        let entries = starts.map(|path| jail::DirEntry { name: name(path), path: path.clone() }).collect();
         let mut open = self.open();
         while open.len() >= MAX_BROWSES {
             open.pop_front();
@@ -152,31 +151,38 @@ impl Browses {
         let (references, cursors) = (Recent::new(MAX_REFERENCES), Recent::new(MAX_CURSORS));
         open.push_back(Browse { id: id.clone(), references, cursors });
         drop(open);
-        self.answer(&id, None, None, Rest { folder: PathBuf::new(), entries, truncated: false }, now)
+        self.answer(seen, &id, None, Rest { folder: PathBuf::new(), entries, truncated: false }, now)
     }
 
-    fn enter(&self, browse: &str, reference: &str, now: Instant) -> Result<Listed, BrowseError> {
-        let path = self.usable(&self.resolve(browse, reference, now)?)?;
+    fn enter(
+        &self,
+        seen: &Seen<'_>,
+        browse: &str,
+        reference: &str,
+        now: Instant,
+    ) -> Result<Listed, BrowseError> {
+        let path = seen.still(self.resolve(browse, reference, now)?).ok_or(BrowseError::Unavailable)?;
         let (entries, truncated) =
             jail::list_directories(&path, SCAN_LIMIT).map_err(|_| BrowseError::Unavailable)?;
-        let entries = entries.into_iter().filter(|e| self.browsable.allows(&e.path)).collect();
+        let entries = entries.into_iter().filter(|e| seen.allows(&e.path)).collect();
         let rest = Rest { folder: path.clone(), entries, truncated };
-        self.answer(browse, Some(&path), Some(reference), rest, now)
+        self.answer(seen, browse, Some((&path, reference)), rest, now)
     }
 
     fn go_on(
         &self,
+        seen: &Seen<'_>,
         browse: &str,
         reference: &str,
         cursor: &str,
         now: Instant,
     ) -> Result<Listed, BrowseError> {
-        let path = self.usable(&self.resolve(browse, reference, now)?)?;
+        let path = seen.still(self.resolve(browse, reference, now)?).ok_or(BrowseError::Unavailable)?;
         let open = self.open();
         let found = open.iter().find(|b| b.id == browse).and_then(|b| b.cursors.find(now, cursor));
         drop(open);
         let rest = found.filter(|rest| rest.folder == path).ok_or(BrowseError::InvalidReference)?;
-        self.answer(browse, Some(&path), Some(reference), rest, now)
+        self.answer(seen, browse, Some((&path, reference)), rest, now)
     }
 
     fn resolve(&self, browse: &str, reference: &str, now: Instant) -> Result<PathBuf, BrowseError> {
@@ -185,27 +191,18 @@ impl Browses {
         browse.references.find(now, reference).ok_or(BrowseError::InvalidReference)
     }
 
-    /// Looks at the folder again: what was listed may have been replaced since.
-    fn usable(&self, path: &Path) -> Result<PathBuf, BrowseError> {
-        let canonical =
-            jail::check_root(path, &self.browsable.options).map_err(|_| BrowseError::Unavailable)?;
-        if canonical != path || !self.browsable.allows(&canonical) {
-            return Err(BrowseError::Unavailable);
-        }
-        Ok(canonical)
-    }
-
+    /// One page of a listing, with references for all it names. `current` is the folder listed and its reference.
     fn answer(
         &self,
+        seen: &Seen<'_>,
         browse_id: &str,
-        current: Option<&Path>,
-        reference: Option<&str>,
+        current: Option<(&Path, &str)>,
         mut rest: Rest,
         now: Instant,
     ) -> Result<Listed, BrowseError> {
         let later = rest.entries.split_off(rest.entries.len().min(PAGE));
         let page = std::mem::replace(&mut rest.entries, later);
-        let parent = current.and_then(Path::parent).filter(|parent| self.browsable.allows(parent));
+        let parent = current.and_then(|(path, _)| path.parent()).filter(|parent| seen.allows(parent));
         let mut open = self.open();
         let browse = open.iter_mut().find(|b| b.id == browse_id).ok_or(BrowseError::InvalidReference)?;
         let mut entries = Vec::with_capacity(page.len());
@@ -223,7 +220,7 @@ impl Browses {
         let more = !rest.entries.is_empty();
         let next_cursor = more.then(|| browse.cursors.insert(now, rest)).transpose()?;
         drop(open);
-        let current_entry = current.zip(reference).map(|(path, reference)| DirectoryEntry {
+        let current_entry = current.map(|(path, reference)| DirectoryEntry {
             directory_ref: reference.to_owned(),
             name: path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned(),
             path: path.to_string_lossy().into_owned(),
@@ -237,7 +234,7 @@ impl Browses {
             truncated,
             expires_at: protocol::now() + LIFETIME.as_secs_f64(),
         };
-        Ok(Listed { response, path: current.map(Path::to_owned) })
+        Ok(Listed { response, path: current.map(|(path, _)| path.to_owned()) })
     }
 }
 
@@ -250,6 +247,7 @@ mod tests {
     struct Folders {
         _dir: tempfile::TempDir,
         root: PathBuf,
+        browsable: Browsable,
         browses: Browses,
         now: Instant,
     }
@@ -264,7 +262,7 @@ mod tests {
         let options =
             jail::RootOptions { forbidden: vec![root.join("own")], home: None, portable_names: false };
         let browsable = Browsable { roots: vec![root.clone()], home: false, options };
-        Folders { _dir: dir, root, browses: Browses::new(browsable), now: Instant::now() }
+        Folders { _dir: dir, root, browsable, browses: Browses::default(), now: Instant::now() }
     }
 
     impl Folders {
@@ -279,11 +277,11 @@ mod tests {
                 directory_ref: Some(reference.to_owned()),
                 cursor: cursor.map(str::to_owned),
             };
-            self.browses.list(&request, self.now).map(|listed| listed.response)
+            self.browses.list(&self.browsable, &request, self.now).map(|listed| listed.response)
         }
 
         fn start(&self) -> DirectoryListResponse {
-            self.browses.list(&DirectoryListRequest::default(), self.now).unwrap().response
+            self.browses.list(&self.browsable, &DirectoryListRequest::default(), self.now).unwrap().response
         }
 
         fn enter_root(&self) -> DirectoryListResponse {
@@ -381,7 +379,7 @@ mod tests {
         fs::remove_dir(f.root.join("a")).unwrap();
         #[cfg(unix)]
         std::os::unix::fs::symlink("/etc", f.root.join("a")).unwrap();
-        let taken = f.browses.take(&root.browse_id, &root.entries[0].directory_ref, f.now);
+        let taken = f.browses.take(&f.browsable, &root.browse_id, &root.entries[0].directory_ref, f.now);
         assert_eq!(taken, Err(BrowseError::Unavailable));
     }
 
@@ -390,8 +388,14 @@ mod tests {
         let f = folders(&["a"]);
         let root = f.enter_root();
         let reference = &root.entries[0].directory_ref;
-        assert_eq!(f.browses.take(&root.browse_id, reference, f.now).unwrap(), f.root.join("a"));
-        assert_eq!(f.browses.take(&root.browse_id, reference, f.now), Err(BrowseError::InvalidReference));
+        assert_eq!(
+            f.browses.take(&f.browsable, &root.browse_id, reference, f.now).unwrap(),
+            f.root.join("a")
+        );
+        assert_eq!(
+            f.browses.take(&f.browsable, &root.browse_id, reference, f.now),
+            Err(BrowseError::InvalidReference)
+        );
     }
 
     #[test]
@@ -406,7 +410,10 @@ mod tests {
                 directory_ref: reference.then(|| start.entries[0].directory_ref.clone()),
                 cursor: cursor.then(|| "x".to_owned()),
             };
-            assert_eq!(f.browses.list(&request, f.now).unwrap_err(), BrowseError::IncompleteRequest);
+            assert_eq!(
+                f.browses.list(&f.browsable, &request, f.now).unwrap_err(),
+                BrowseError::IncompleteRequest
+            );
         }
     }
 }

@@ -27,10 +27,17 @@ const WINDOWS_OWN: [&str; 8] = [
     "documents and settings",
 ];
 
+/// What is browsable at one moment: [`Browsable`] held against the disk.
+pub(crate) struct Seen<'a> {
+    /// Where a browse starts: canonical, existing, allowed, each once.
+    pub(crate) starts: Vec<PathBuf>,
+    options: &'a RootOptions,
+}
+
 impl Browsable {
-    /// Where a browse starts: canonical, existing, allowed, each once. Folders of the configuration that are missing or may
-    /// not be roots are left out; `doctor` says which.
-    pub(crate) fn starts(&self) -> Vec<PathBuf> {
+    /// Looks at the disk. Folders of the configuration that are missing or may not be roots are left out; `doctor` says
+    /// which.
+    pub(crate) fn look(&self) -> Seen<'_> {
         let mut starts: Vec<PathBuf> = Vec::new();
         let drives = if self.home { mounts() } else { Vec::new() };
         let home = self.options.home.clone().filter(|_| self.home);
@@ -41,22 +48,30 @@ impl Browsable {
                 starts.push(path);
             }
         }
-        starts
+        Seen { starts, options: &self.options }
     }
+}
 
+impl Seen<'_> {
     /// Whether this canonical path is a start or below one, and no folder of the operating system.
     pub(crate) fn allows(&self, path: &Path) -> bool {
-        !self.is_systems_own(path) && self.starts().iter().any(|start| path.starts_with(start))
+        !is_systems_own(path) && self.starts.iter().any(|start| path.starts_with(start))
     }
 
-    fn is_systems_own(&self, path: &Path) -> bool {
-        cfg!(windows)
-            && path
-                .components()
-                .filter_map(|part| part.as_os_str().to_str())
-                .nth(2) // after the drive and the separator
-                .is_some_and(|name| WINDOWS_OWN.contains(&name.to_lowercase().as_str()))
+    /// The path, if it is still the folder it was: what was listed may have been replaced since.
+    pub(crate) fn still(&self, path: PathBuf) -> Option<PathBuf> {
+        let canonical = jail::check_root(&path, self.options).ok()?;
+        (canonical == path && self.allows(&canonical)).then_some(canonical)
     }
+}
+
+fn is_systems_own(path: &Path) -> bool {
+    cfg!(windows)
+        && path
+            .components()
+            .filter_map(|part| part.as_os_str().to_str())
+            .nth(2) // after the drive and the separator
+            .is_some_and(|name| WINDOWS_OWN.contains(&name.to_lowercase().as_str()))
 }
 
 /// Drives that the person mounted.

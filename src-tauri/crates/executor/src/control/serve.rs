@@ -48,8 +48,7 @@ fn failed(error: ErrorPayload) -> Answer {
 
 impl ControlConnection {
     pub(crate) fn new(machine: Arc<Machine>, capabilities: Vec<Capability>) -> Self {
-        let browses = Arc::new(Browses::new(machine.browsable()));
-        Self { machine, capabilities, browses }
+        Self { machine, capabilities, browses: Arc::default() }
     }
 
     async fn answer(&self, incoming: &Incoming) -> Answer {
@@ -77,8 +76,7 @@ impl ControlConnection {
             MessageType::RestoreSession => match self.parse::<RestoreSession>(incoming) {
                 Err(error) => failed(error),
                 Ok(request) => {
-                    let (result, log) =
-                        self.machine.sessions.restore(&self.machine, &self.browses, request).await;
+                    let (result, log) = self.machine.sessions.restore(&self.machine, request).await;
                     Answer { result: result.map(|r| encode(MessageType::SessionRestored, r)), log, op: None }
                 }
             },
@@ -115,9 +113,11 @@ impl ControlConnection {
             Err(error) => return failed(error),
         };
         let log = details(json!({"browse_id": request.browse_id}));
-        let browses = self.browses.clone();
-        let listing =
-            tokio::task::spawn_blocking(move || browses.list(&request, std::time::Instant::now())).await;
+        let (browses, browsable) = (self.browses.clone(), self.machine.browsable());
+        let listing = tokio::task::spawn_blocking(move || {
+            browses.list(&browsable, &request, std::time::Instant::now())
+        })
+        .await;
         match listing {
             Err(_) => Answer {
                 log,

@@ -13,6 +13,7 @@ use protocol::{
 };
 use serde_json::json;
 use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 
 use super::browse::{BrowseError, Browses};
 use super::grant::{Claims, fingerprint};
@@ -42,14 +43,17 @@ struct Slot {
     active: Option<Active>,
 }
 
+/// The session itself belongs to its task: it holds the machine, which holds this.
 struct Active {
-    session: Arc<Session>,
+    revision: u64,
+    fingerprint: String,
+    stop: CancellationToken,
     task: JoinHandle<()>,
 }
 
 impl Slot {
-    fn live(&self) -> Option<&Arc<Session>> {
-        self.active.as_ref().filter(|a| !a.task.is_finished()).map(|a| &a.session)
+    fn live(&self) -> Option<&Active> {
+        self.active.as_ref().filter(|active| !active.task.is_finished())
     }
 }
 
@@ -130,7 +134,7 @@ impl Sessions {
         let (taken, m) = (browses.clone(), machine.clone());
         let opened = blocking(move || {
             let path = taken
-                .take(&request.browse_id, &request.directory_ref, Instant::now())
+                .take(&m.browsable(), &request.browse_id, &request.directory_ref, Instant::now())
                 .map_err(|e| browse_error(&e))?;
             open(&m, &path).map(|root| (root, request.session_id))
         })
@@ -192,7 +196,7 @@ impl Sessions {
         if binding.revision != request.revision {
             return (Err(revision_mismatch(binding.revision)), log);
         }
-        if slot.live().is_none_or(|session| session.revision != binding.revision)
+        if slot.live().is_none_or(|active| active.revision != binding.revision)
             && let Err(error) = self.reopen(machine, &mut slot, &id, &binding).await
         {
             return (Err(error), log);
@@ -205,7 +209,6 @@ impl Sessions {
     pub(crate) async fn restore(
         &self,
         machine: &Arc<Machine>,
-        browses: &Arc<Browses>,
         request: RestoreSession,
     ) -> Transition<SessionAttached> {
         let id = request.session_id;
@@ -226,10 +229,12 @@ impl Sessions {
             revision: claims.revision,
             grant: request.root_grant,
         };
-        let same = |s: &Arc<Session>| s.revision == binding.revision && s.fingerprint == binding.fingerprint;
+        let same = |active: &Active| {
+            active.revision == binding.revision && active.fingerprint == binding.fingerprint
+        };
         if !slot.live().is_some_and(same) {
-            let (browses, root) = (browses.clone(), binding.root.clone());
-            let allowed = blocking(move || Ok(browses.browsable().allows(Path::new(&root)))).await;
+            let (browsable, root) = (machine.browsable(), binding.root.clone());
+            let allowed = blocking(move || Ok(browsable.look().allows(Path::new(&root)))).await;
             if !matches!(allowed, Ok(true)) {
                 let why = "its folder is no longer among the folders that this machine offers";
                 return (Err(grant_invalid(why)), log);
@@ -267,13 +272,8 @@ impl Sessions {
         if let Some(active) = slot.active.take() {
             end(active).await;
         }
-        let (machine, id) = (machine.clone(), request.session_id);
-        machine.consent.end_session(id.as_str());
-        let killed = blocking(move || {
-            machine.commands.kill_owner(id.as_str());
-            Ok(())
-        });
-        drop(killed.await);
+        machine.consent.end_session(request.session_id.as_str());
+        machine.kill_processes(request.session_id.as_str()).await;
         log
     }
 
@@ -294,8 +294,7 @@ impl Sessions {
         if path != binding.root || fingerprint(root.identity(), &path) != binding.fingerprint {
             return Err(grant_invalid("another folder is at its path now"));
         }
-        let session =
-            Session::new(id.clone(), root, binding.fingerprint.clone(), binding.revision, machine.clone());
+        let session = Session::new(id.clone(), root, binding.revision, machine.clone());
         if !self.enter(&session) {
             let error = ErrorPayload::new(
                 ErrorCode::ShimOverloaded,
@@ -306,8 +305,9 @@ impl Sessions {
         if let Some(before) = slot.active.take() {
             end(before).await;
         }
-        let task = tokio::spawn(run_data(session.clone()));
-        slot.active = Some(Active { session, task });
+        let (revision, fingerprint, stop) =
+            (session.revision, binding.fingerprint.clone(), session.stop.clone());
+        slot.active = Some(Active { revision, fingerprint, stop, task: tokio::spawn(run_data(session)) });
         Ok(())
     }
 
@@ -336,7 +336,7 @@ impl Sessions {
 }
 
 async fn end(active: Active) {
-    active.session.stop.cancel();
+    active.stop.cancel();
     // A task that panicked has ended too.
     let _ = active.task.await;
 }

@@ -11,7 +11,8 @@ use serde_json::{Map, json};
 use super::errors::{from_exec, from_jail, too_often};
 use super::operation::{ApprovedAction, Asks, Call, Details, Done, Operation, details};
 use crate::consent::{ActionView, Capability, ProgramMatch, quoted};
-use crate::machine::{MAX_COMMANDS, Machine};
+use crate::limits::COMMANDS_AT_ONCE;
+use crate::machine::Machine;
 
 /// `EXECUTE_COMMAND`
 pub(crate) struct Execute;
@@ -60,7 +61,7 @@ impl Operation for Execute {
                 ErrorCode::ShimOverloaded,
                 "10 commands are running, the most this machine takes; wait for one to end",
             )
-            .with("max_commands", MAX_COMMANDS)
+            .with("max_commands", COMMANDS_AT_ONCE)
         })?;
         let within = machine.command_rate.try_acquire(Instant::now());
         within.map_err(|retry| too_often("commands", retry.seconds))?;

@@ -24,7 +24,6 @@ pub(crate) fn from_jail(error: &JailError) -> ErrorPayload {
         | JailError::KeepsChanging { .. }
         | JailError::Cancelled
         | JailError::Io { .. } => ErrorCode::InternalError,
-        _ => ErrorCode::InternalError,
     };
     let payload = ErrorPayload::new(code, error.to_string());
     match error {

@@ -18,6 +18,8 @@
 
 mod client;
 mod endpoint;
+mod force;
+mod host;
 mod instance;
 mod line;
 mod message;
@@ -35,6 +37,7 @@ mod os;
 mod os;
 
 pub use client::{Client, ClientError, Watch};
+pub use force::{ForceError, force_stop};
 pub use instance::{Instance, InstanceError};
 pub use message::{Answer, Refusal, Request};
 pub use server::{Host, LocalError, Server, Setup};

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::process::{Pid, geteuid, test_kill_process};
+use rustix::process::{Pid, Signal, geteuid, kill_process, test_kill_process};
 use sha2::{Digest, Sha256};
 use tokio::net::{UnixListener, UnixStream};
 
@@ -76,6 +76,12 @@ pub(super) async fn connect(address: &str) -> io::Result<ClientStream> {
 pub(super) fn is_alive(pid: u32) -> bool {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
     pid.is_some_and(|pid| matches!(test_kill_process(pid), Ok(()) | Err(rustix::io::Errno::PERM)))
+}
+
+/// Ends a process that does not listen any more.
+pub(super) fn kill(pid: u32) -> io::Result<()> {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidInput)?;
+    Ok(kill_process(pid, Signal::KILL)?)
 }
 
 fn socket_path(runtime_dir: &Path) -> io::Result<PathBuf> {

@@ -21,6 +21,7 @@ use windows_sys::Win32::Security::{
 use windows_sys::Win32::System::Pipes::{GetNamedPipeClientProcessId, GetNamedPipeServerProcessId};
 use windows_sys::Win32::System::Threading::{
     GetCurrentProcess, GetExitCodeProcess, OpenProcess, OpenProcessToken, PROCESS_QUERY_LIMITED_INFORMATION,
+    PROCESS_TERMINATE, TerminateProcess,
 };
 
 /// What a process that has not ended answers for its exit code (`STILL_ACTIVE`).
@@ -109,10 +110,24 @@ pub(super) fn is_alive(pid: u32) -> bool {
     known && code == STILL_ACTIVE
 }
 
+/// Ends a process that does not listen any more.
+pub(super) fn kill(pid: u32) -> io::Result<()> {
+    let process = open(pid, PROCESS_TERMINATE)?;
+    // SAFETY: the handle is open, with the right to do this.
+    if unsafe { TerminateProcess(process.as_raw_handle(), 1) } == 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
 fn process(pid: u32) -> io::Result<OwnedHandle> {
+    open(pid, PROCESS_QUERY_LIMITED_INFORMATION)
+}
+
+fn open(pid: u32, rights: u32) -> io::Result<OwnedHandle> {
     // SAFETY: takes no pointers; the handle it answers is ours to close.
     unsafe {
-        let raw = OpenProcess(PROCESS_QUERY_LIMITED_INFORMATION, 0, pid);
+        let raw = OpenProcess(rights, 0, pid);
         if raw.is_null() { Err(io::Error::last_os_error()) } else { Ok(OwnedHandle::from_raw_handle(raw)) }
     }
 }

@@ -1,5 +1,5 @@
 use crate::error::{Fault, JailError, Outcome};
-use crate::request::{Steps, text};
+use crate::request::Steps;
 use crate::root::{Root, RootDir};
 use crate::sys::Meta;
 use crate::types::{Kind, Metadata, Stat, WorkingDir};
@@ -65,7 +65,7 @@ impl Root {
             _ => self.dir.stat_beneath(&below)?,
         };
         let Some(meta) = found.filter(|meta| !follow || meta.kind != Kind::Symlink) else { return Ok(None) };
-        let path = text(self.path.join(below).as_os_str());
+        let path = crate::request::text(self.path.join(below).as_os_str());
         let metadata = metadata(&meta, names.last().map(std::ffi::OsString::as_os_str));
         Ok(Some(Stat { exists: true, path, metadata: Some(metadata) }))
     }

@@ -333,3 +333,45 @@ pub(crate) fn identity_at(path: &Path) -> io::Result<Identity> {
 pub(crate) fn has_recycle_bin(path: &Path) -> bool {
     path.to_str().and_then(|text| text.get(..3)).is_some_and(nt::is_fixed_drive)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reparse(tag: u32, target: &str) -> Vec<u8> {
+        let name: Vec<u8> = target.encode_utf16().flat_map(u16::to_ne_bytes).collect();
+        let length = (name.len() as u16).to_ne_bytes();
+        let flags: &[u8] = if tag == 0xa000_000c { &[0; 4] } else { &[] };
+        [&tag.to_ne_bytes()[..], &[0; 4], &[0; 2], &length, &[0; 4], flags, &name].concat()
+    }
+
+    #[test]
+    fn targets_of_links_and_junctions_are_read_as_plain_paths() {
+        for (tag, written, read) in [
+            (0xa000_000c, r"\??\C:\work\a", r"C:\work\a"),
+            (0xa000_000c, r"..\a", r"..\a"),
+            (0xa000_0003, r"\??\D:\", r"D:\"),
+            (0xa000_0003, r"\??\Volume{0}\x", r"\??\Volume{0}\x"),
+            (0xa000_000c, r"\??\UNC\server\share", r"\??\UNC\server\share"),
+        ] {
+            assert_eq!(link_target(&reparse(tag, written)), Some(OsString::from(read)), "{written}");
+        }
+        assert_eq!(link_target(&reparse(0xa000_000c, "abc")[..21]), None, "cut short");
+    }
+
+    #[test]
+    fn what_stands_for_another_place_is_never_a_plain_directory() {
+        let reparse = FILE_ATTRIBUTE_REPARSE_POINT | FILE_ATTRIBUTE_DIRECTORY;
+        assert_eq!(kind_of(reparse, 0xa000_0003), Kind::Symlink);
+        assert_eq!(kind_of(reparse, 0xa000_000c), Kind::Symlink);
+        assert_eq!(kind_of(reparse, 0xa000_001d), Kind::Other, "a link of WSL");
+        assert_eq!(kind_of(reparse, 0x9000_001a), Kind::Directory, "a folder kept in a cloud");
+        assert_eq!(kind_of(FILE_ATTRIBUTE_DIRECTORY, 0), Kind::Directory);
+    }
+
+    #[test]
+    fn times_count_from_1970() {
+        let ticks: u64 = 116_444_736_000_000_000 + 15_000_000;
+        assert_eq!(seconds((ticks >> 32) as u32, ticks as u32), 1.5);
+    }
+}

@@ -167,4 +167,22 @@ mod tests {
         }
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     }
+
+    #[tokio::test]
+    async fn what_a_crash_left_half_made_is_gone_at_the_next_start() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = Database::File(folder.path().join("platform.db"));
+        let insert = "INSERT INTO users VALUES ('u', 'n', x'00', x'00', 1, 1, 0);
+                      INSERT INTO sessions VALUES ('half', 'u', 0, 0, 'm', '/r', 'f', 1, 'g');
+                      INSERT INTO sessions VALUES ('whole', 'u', 0, 1, 'm', '/r', 'f', 1, 'g');";
+        let store = Store::open(&database).unwrap();
+        store.run(move |db| Ok(db.execute_batch(insert)?)).await.unwrap();
+        drop(store);
+        let store = Store::open(&database).unwrap();
+        let left: String = store
+            .run(|db| Ok(db.query_row("SELECT group_concat(id) FROM sessions", [], |r| r.get(0))?))
+            .await
+            .unwrap();
+        assert_eq!(left, "whole");
+    }
 }

@@ -6,5 +6,6 @@ mod mcp;
 mod oauth;
 mod pages;
 mod relay;
+mod requests;
 mod sessions;
 mod tools;

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use crate::common::{Rig, activated, answer, attached, hello};
+use crate::common::{Rig, activated, answer, attached, client, hello};
+use platform::{Platform, PlatformOptions};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -258,4 +259,42 @@ async fn nobody_sees_or_uses_anothers_machines_and_sessions() {
     hers.greet(hello("m1")).await;
     let (_, machines) = rig.get("/api/copilot/executors").await;
     assert_eq!(machines["executors"][0]["connection_id"], ack["connection_id"]);
+}
+
+#[tokio::test]
+async fn sessions_and_tokens_outlive_the_platform() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = platform::Database::File(folder.path().join("platform.db"));
+    let options = || PlatformOptions { database: database.clone(), ..PlatformOptions::default() };
+    let before = Rig::with(|o| *o = options()).await;
+    let (mut control, ack) = before.machine("m1").await;
+    let (id, data) = before.session(&mut control, "m1", &ack).await;
+    let (access, refresh) = (before.access.clone(), before.refresh.clone());
+    drop((control, data));
+    before.platform.stop().await;
+    let rig = Rig { platform: Platform::start(options()).await.unwrap(), http: client(), access, refresh };
+    let (mut control, _) = rig.machine("m1").await;
+    let serve = async {
+        let restore = control.expect("RESTORE_SESSION").await;
+        control.reply(&restore, "SESSION_RESTORED", attached(&id)).await;
+        let mut data = rig.data(&id, "m1").await;
+        let read = data.expect("FILE_READ").await;
+        data.refuse(&read, "PATH_NOT_FOUND", "not there").await;
+        data
+    };
+    let (called, _data) = tokio::join!(rig.tool(&id, "read_file", json!({ "path": "a" })), serve);
+    assert_eq!(called["error"]["code"], "PATH_NOT_FOUND", "{called}");
+    let twice = rig.platform.add_user("ann", "another").await;
+    assert!(matches!(twice, Err(platform::PlatformError::UserExists(_))));
+    assert!(rig.platform.add_first_user("admin").await.unwrap().is_none(), "there is a user already");
+}
+
+#[tokio::test]
+async fn the_first_user_gets_a_password_that_works_once_shown() {
+    let platform = Platform::start(PlatformOptions::default()).await.unwrap();
+    let first = platform.add_first_user("admin").await.unwrap().unwrap();
+    assert!(first.password.len() >= 20);
+    assert!(platform.issue_tokens(&first.name, platform::DEFAULT_CLIENT_ID).await.is_ok());
+    assert!(platform.issue_tokens("nobody", platform::DEFAULT_CLIENT_ID).await.is_err());
+    assert!(platform.issue_tokens(&first.name, "stranger").await.is_err());
 }

@@ -1,5 +1,6 @@
-use super::super::{Instance, InstanceError};
+use super::super::{Instance, InstanceError, force_stop};
 use super::child::Actor;
+use crate::off;
 
 #[test]
 fn a_second_claim_names_the_process_and_the_claim_ends_with_its_holder() {
@@ -42,4 +43,24 @@ fn what_a_killed_process_leaves_is_no_obstacle() {
     assert!(std::fs::exists(state.path().join("deskhand.pid")).unwrap());
     let _held = Instance::claim(state.path()).unwrap();
     assert_eq!(Instance::running(state.path()).unwrap(), Some(Some(std::process::id())));
+}
+
+#[test]
+fn a_process_that_does_not_answer_is_ended_by_force_and_the_machine_stays_off() {
+    let state = tempfile::tempdir().unwrap();
+    assert_eq!(force_stop(&state.path().join("none")).unwrap(), None);
+    let mut actor = Actor::start("claim", state.path());
+    actor.go();
+    while actor.line().is_some_and(|line| !line.starts_with("won")) {}
+    // Collected at once, as the shell does that started a real one: a dead process that nobody collects is not gone.
+    let pid = actor.child.id();
+    let stopped = std::thread::scope(|scope| {
+        let stop = scope.spawn(|| force_stop(state.path()).unwrap());
+        actor.child.wait().unwrap();
+        stop.join().unwrap()
+    });
+    assert_eq!(stopped, Some(pid));
+    assert_eq!(Instance::running(state.path()).unwrap(), None);
+    assert_eq!(off::recall(state.path()), Some(off::Off::Stopped));
+    assert_eq!(force_stop(state.path()).unwrap(), None);
 }

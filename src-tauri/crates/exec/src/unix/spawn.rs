@@ -1,4 +1,6 @@
-//! The start of the command itself, in its supervisor: `posix_spawn`, which copies no memory.
+//! The start of the command itself: `posix_spawn`, which copies no memory.
+
+#![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString, c_char, c_int, c_short};
 use std::mem::MaybeUninit;
@@ -7,10 +9,10 @@ use std::ptr;
 
 use rustix::io::Errno;
 
-use super::order::Words;
+use super::words::Words;
 
 /// Every signal there is.
-pub(super) fn all_signals() -> libc::sigset_t {
+pub(crate) fn all_signals() -> libc::sigset_t {
     let mut set = MaybeUninit::uninit();
     // SAFETY: `sigfillset` initialises the whole set.
     unsafe {
@@ -28,14 +30,22 @@ fn no_signals() -> libc::sigset_t {
     }
 }
 
-/// Starts the command in a process group of its own, with every signal as a fresh login has it (none blocked, none ignored),
-/// an empty stdin, and the two pipes.
-pub(super) fn spawn(words: &Words, stdout: &OwnedFd, stderr: &OwnedFd) -> Result<i32, Errno> {
+/// Starts the command in a process group of its own, with every signal as a fresh login has it (none blocked, none
+/// ignored), an empty stdin, and the two pipes. On Linux it starts in our own working folder; on macOS in `cwd`, suspended, and with
+/// no handle but those three, whatever flags others have.
+pub(crate) fn spawn(
+    words: &Words,
+    stdout: &OwnedFd,
+    stderr: &OwnedFd,
+    #[cfg(target_os = "macos")] cwd: &OwnedFd,
+) -> Result<i32, Errno> {
     let attributes = Attributes::new()?;
     let mut actions = Actions::new()?;
     actions.open_null(0)?;
     actions.duplicate(stdout, 1)?;
     actions.duplicate(stderr, 2)?;
+    #[cfg(target_os = "macos")]
+    actions.enter(cwd)?;
     let argv = pointers(&words.argv);
     let env = pointers(&words.env);
     let mut pid = 0;
@@ -77,6 +87,8 @@ impl Attributes {
             Attributes(raw.assume_init())
         };
         let flags = libc::POSIX_SPAWN_SETPGROUP | libc::POSIX_SPAWN_SETSIGDEF | libc::POSIX_SPAWN_SETSIGMASK;
+        #[cfg(target_os = "macos")]
+        let flags = flags | libc::POSIX_SPAWN_CLOEXEC_DEFAULT | libc::POSIX_SPAWN_START_SUSPENDED;
         // SAFETY: the object is initialised, and so are the sets.
         unsafe {
             check(libc::posix_spawnattr_setflags(&mut attributes.0, flags as c_short))?;
@@ -118,6 +130,21 @@ impl Actions {
     fn duplicate(&mut self, fd: &OwnedFd, target: c_int) -> Result<(), Errno> {
         // SAFETY: the object is initialised; the handle is open until after the spawn.
         check(unsafe { libc::posix_spawn_file_actions_adddup2(&mut self.0, fd.as_raw_fd(), target) })
+    }
+}
+
+#[cfg(target_os = "macos")]
+impl Actions {
+    fn enter(&mut self, folder: &OwnedFd) -> Result<(), Errno> {
+        unsafe extern "C" {
+            /// Since macOS 10.15.
+            fn posix_spawn_file_actions_addfchdir_np(
+                actions: *mut libc::posix_spawn_file_actions_t,
+                fd: c_int,
+            ) -> c_int;
+        }
+        // SAFETY: the object is initialised; the handle is open until after the spawn.
+        check(unsafe { posix_spawn_file_actions_addfchdir_np(&mut self.0, folder.as_raw_fd()) })
     }
 }
 
