@@ -16,6 +16,8 @@ use crate::os;
 
 /// The file has always this size, so that one write replaces it.
 const SIZE: usize = 192;
+/// Times to read it before it counts as forged.
+const ATTEMPTS: usize = 5;
 /// Its HMAC has a key of its own, so that it is never taken for a record.
 const LABEL: &str = "deskhand-audit-head-v1";
 
@@ -41,8 +43,13 @@ struct Text {
     mac: String,
 }
 
-/// Reads it.
+/// Reads it. The writer may be writing it this moment, so what looks forged is read again.
 pub(crate) fn read(dir: &Path, key: &AuditKey) -> OnDisk {
+    let mut attempts = std::iter::repeat_with(|| read_once(dir, key)).take(ATTEMPTS);
+    attempts.find(|found| !matches!(found, OnDisk::Forged)).unwrap_or(OnDisk::Forged)
+}
+
+fn read_once(dir: &Path, key: &AuditKey) -> OnDisk {
     let text = match std::fs::read(dir.join(HEAD)) {
         Ok(text) if !text.is_empty() => text,
         Ok(_) => return OnDisk::Missing,

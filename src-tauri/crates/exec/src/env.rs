@@ -25,8 +25,8 @@ const BASELINE: &[&str] = &[
 #[cfg(unix)]
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin";
 
-/// The variables of our own environment that every command gets, and no others: wire.md, "Commands". Whatever else is in our
-/// environment may be a secret.
+/// The variables of our own environment that every command gets, and no others: wire.md, "Commands". Whatever
+/// else is in our environment may be a secret.
 pub fn baseline_env() -> Vec<(OsString, OsString)> {
     let mut env: Vec<_> = std::env::vars_os().filter(|(name, _)| is_baseline(name)).collect();
     #[cfg(unix)]

@@ -46,7 +46,8 @@ pub enum ExecError {
     /// Its owner was killed, or the kill switch pressed, while it was being started. It never ran, or is dead.
     #[error("the command was stopped before it had started")]
     Stopped,
-    /// [`supervisor::run_if_asked`](crate::supervisor::run_if_asked) was not called at the start of this process.
+    /// [`supervisor::run_if_asked`](crate::supervisor::run_if_asked) was not called at the start of this
+    /// process.
     #[error("supervisor::run_if_asked was not called at the start of main")]
     NotSupervisable,
     /// The OS refused: no more processes, handles or memory.

@@ -12,8 +12,9 @@ use crate::resolve::invocation;
 use crate::spec::CommandSpec;
 use crate::{supervisor, sys};
 
-/// Process trees at one time, those in the background counted. Far above the ten commands at once that the executor admits;
-/// it bounds what an agent can leave behind that starts a background process with each command.
+/// Process trees at one time, those in the background counted. Far above the ten commands at once that the
+/// executor admits; it bounds what an agent can leave behind that starts a background process with each
+/// command.
 pub const MAX_TREES: usize = 128;
 
 /// All process trees of this process. Cheap to clone; when the last clone goes, everything is killed.
@@ -73,8 +74,8 @@ impl Host {
     /// One for each process.
     ///
     /// # Errors
-    /// [`ExecError::NotSupervisable`] when [`supervisor::run_if_asked`] was not called; [`ExecError::Io`] when the OS
-    /// lacks what process trees need (`/proc` on Linux) or no thread can be started.
+    /// [`ExecError::NotSupervisable`] when [`supervisor::run_if_asked`] was not called; [`ExecError::Io`]
+    /// when the OS lacks what process trees need (`/proc` on Linux) or no thread can be started.
     pub fn new() -> Result<Host, ExecError> {
         if !supervisor::is_ready() {
             return Err(ExecError::NotSupervisable);
@@ -107,14 +108,15 @@ impl Host {
         Ok(Running { host: self.clone(), entry, attended: Some(attended), limits })
     }
 
-    /// Kills all of `owner`'s processes, in the background too, and returns when they are dead. A command of theirs that
-    /// is being started right now does not come to run; the caller sees to it that no further one is asked for.
+    /// Kills all of `owner`'s processes, in the background too, and returns when they are dead. A command of
+    /// theirs that is being started right now does not come to run; the caller sees to it that no further one
+    /// is asked for.
     pub fn kill_owner(&self, owner: &str) {
         self.0.kill(|entry| entry.owner == owner);
     }
 
-    /// Kills everything and returns when it is dead. From any thread, at any time: it takes no lock that anything holds for longer than
-    /// a look into a map.
+    /// Kills everything and returns when it is dead. From any thread, at any time: it takes no lock that
+    /// anything holds for longer than a look into a map.
     pub fn kill_all(&self) {
         self.0.kill(|_| true);
     }
@@ -208,8 +210,9 @@ impl fmt::Debug for Canceller {
 }
 
 impl Canceller {
-    /// Kills the tree. While a thread is in [`Running::wait`], that thread does it and this returns at once; else this kills, and
-    /// returns when the tree is dead. After the command has ended it does nothing: what lives on belongs to the owner.
+    /// Kills the tree. While a thread is in [`Running::wait`], that thread does it and this returns at once;
+    /// else this kills, and returns when the tree is dead. After the command has ended it does nothing: what
+    /// lives on belongs to the owner.
     pub fn cancel(&self) {
         if self.entry.answered.load(Ordering::SeqCst) {
             return;

@@ -1,29 +1,31 @@
 //! Commands: shells, a clean environment, process trees that really die, bounded output.
 //!
-//! A [`Host`] owns every command this process runs. [`Host::start`] takes a typed [`CommandSpec`] and answers a
-//! [`Running`]; [`Running::wait`] gives the [`Outcome`]. All calls block; run them on threads that may.
+//! A [`Host`] owns every command this process runs. [`Host::start`] takes a typed [`CommandSpec`] and answers
+//! a [`Running`]; [`Running::wait`] gives the [`Outcome`]. All calls block; run them on threads that may.
 //!
 //! What holds, on every OS:
 //!
-//! - A command sees a clean environment ([`baseline_env`], then the spec's own), an empty stdin, two pipes, and no
-//!   handle of ours.
-//! - A timeout, [`Canceller::cancel`], [`Host::kill_owner`] and [`Host::kill_all`] end the whole tree, and return when it is
-//!   dead. So does dropping a [`Running`], and the end of this process, however it comes.
-//! - A process that outlives its command in the background does not delay the answer. It stays on the owner's account
-//!   ([`Host::survivors`]) and dies with it.
+//! - A command sees a clean environment ([`baseline_env`], then the spec's own), an empty stdin, two pipes,
+//!   and no handle of ours.
+//! - A timeout, [`Canceller::cancel`], [`Host::kill_owner`] and [`Host::kill_all`] end the whole tree, and
+//!   return when it is dead. So does dropping a [`Running`], and the end of this process, however it comes.
+//! - A process that outlives its command in the background does not delay the answer. It stays on the owner's
+//!   account ([`Host::survivors`]) and dies with it.
 //! - Output is drained whatever its size, and kept up to a budget shared by stdout and stderr.
 //!
 //! How a tree is held together:
 //!
-//! | OS | holder | covers |
-//! |---|---|---|
-//! | Linux | a supervisor process per command, a child subreaper ([`supervisor`]) | children in other sessions and process groups, double forks, stopped processes, a supervisor the command has killed or stopped, our own SIGKILL |
-//! | Windows | a job object, kill on close, no breakaway | all descendants, our own end |
-//! | macOS | the process group and a walk of the process table | descendants while their parents live, and whatever stays in the group. **Not** a process that left both its group and its parent before the walk saw it, nor anything after our own SIGKILL: the OS has no subreaper |
+//! - Linux: each command has a supervisor process, a child subreaper ([`supervisor`]). It covers children in
+//!   other sessions and process groups, double forks, stopped processes, a supervisor that the command has
+//!   killed or stopped, and our own SIGKILL.
+//! - Windows: a job object, killed on close, without breakaway. It covers all descendants, and our own end.
+//! - macOS: the process group, and a walk of the process table. It covers descendants while their parents
+//!   live, and whatever stays in the group. It does **not** cover a process that left both its group and its
+//!   parent before a walk saw it, nor anything after our own SIGKILL: the OS has no subreaper.
 //!
-//! On Linux and macOS a command that runs as another user (`sudo`) cannot be signalled by an ordinary user; it then sees its
-//! pipes close. On Linux one more thing is out of reach: a command that kills its supervisor and this process in
-//! the same instant is re-parented to init.
+//! On Linux and macOS a command that runs as another user (`sudo`) cannot be signalled by an ordinary user;
+//! it then sees its pipes close. On Linux one more thing is out of reach: a command that kills its supervisor
+//! and this process in the same instant is re-parented to init.
 
 mod env;
 mod error;

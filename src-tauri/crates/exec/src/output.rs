@@ -12,7 +12,8 @@ pub(crate) enum Stream {
     Stderr,
 }
 
-/// Collects both streams as they come, first come first kept, and stops at the budget. Never holds more than the budget.
+/// Collects both streams as they come, first come first kept, and stops at the budget. Never holds more than
+/// the budget.
 #[derive(Debug)]
 pub(crate) struct Transcript {
     limit: usize,
@@ -66,8 +67,8 @@ impl Transcript {
     }
 }
 
-/// Puts the mark at the end of `stderr`, and takes the room for it from the longer text: a short error message survives a
-/// flood on the other stream. A budget smaller than the mark holds the start of the mark.
+/// Puts the mark at the end of `stderr`, and takes the room for it from the longer text: a short error
+/// message survives a flood on the other stream. A budget smaller than the mark holds the start of the mark.
 fn mark_truncated(limit: usize, stdout: &mut String, stderr: &mut String) {
     if limit <= TRUNCATION_MARK.len() {
         stdout.clear();
@@ -100,7 +101,8 @@ fn floor_char_boundary(text: &str, mut at: usize) -> usize {
     at
 }
 
-/// Decodes UTF-8 that comes in pieces; each invalid sequence becomes U+FFFD, exactly as in [`String::from_utf8_lossy`] of the whole.
+/// Decodes UTF-8 that comes in pieces; each invalid sequence becomes U+FFFD, exactly as in
+/// [`String::from_utf8_lossy`] of the whole.
 #[derive(Debug, Default)]
 struct LossyText {
     text: String,
@@ -167,7 +169,8 @@ fn ends_with(whole: &[u8], part: &[u8]) -> bool {
     whole.as_ptr_range().end == part.as_ptr_range().end
 }
 
-/// Appends as many whole characters as there is room for; false when some were left out, and then there is no room any more.
+/// Appends as many whole characters as there is room for; false when some were left out, and then there is no
+/// room any more.
 fn append(text: &mut String, more: &str, room: &mut usize) -> bool {
     if more.len() <= *room {
         text.push_str(more);

@@ -15,12 +15,13 @@ pub(crate) struct Invocation {
     pub(crate) program: PathBuf,
     /// The arguments, the program's own name first.
     pub(crate) argv: Vec<OsString>,
-    /// Windows: put behind the quoted `argv` as it is, because cmd.exe does not follow the quoting rules of other programs.
+    /// Windows: put behind the quoted `argv` as it is, because cmd.exe does not follow the quoting rules of
+    /// other programs.
     pub(crate) verbatim: Option<String>,
 }
 
-/// The full path our own PATH gives for `name`. A full path gives itself when it can be run; a relative one with a separator
-/// gives nothing, because it depends on the working folder. So do relative entries of PATH.
+/// The full path our own PATH gives for `name`. A full path gives itself when it can be run; a relative one
+/// with a separator gives nothing, because it depends on the working folder. So do relative entries of PATH.
 pub fn resolve_program(name: &str) -> Option<PathBuf> {
     search(name, env::var_os("PATH").as_deref())
 }
@@ -76,7 +77,8 @@ fn shell_invocation(shell: Shell, path: PathBuf, command: &str) -> Invocation {
     let name = path.file_name().unwrap_or(path.as_os_str()).to_owned();
     let mut argv = vec![name];
     argv.extend(arguments.iter().map(OsString::from));
-    // A shell that takes its next word for an option would read `-x` so; POSIX shells and PowerShell do not here.
+    // A shell that takes its next word for an option would read `-x` so; POSIX shells and PowerShell do not
+    // here.
     argv.push(command.into());
     Invocation { program: path, argv, verbatim: None }
 }
@@ -87,12 +89,14 @@ fn cmd_invocation(path: PathBuf, command: &str) -> Invocation {
     Invocation { program: path, argv, verbatim: Some(format!("\"{command}\"")) }
 }
 
-/// A name with a separator is a path, relative to the working folder; another is searched for in the command's own PATH.
+/// A name with a separator is a path, relative to the working folder; another is searched for in the
+/// command's own PATH.
 fn argv_program(name: &str, env: &[(OsString, OsString)], cwd: &Path) -> Option<PathBuf> {
     if !name.contains(is_separator) {
         return search(name, lookup(env, "PATH"));
     }
-    // On Unix the OS resolves it from the folder handle, and says what is wrong with it: no look at a path here.
+    // On Unix the OS resolves it from the folder handle, and says what is wrong with it: no look at a path
+    // here.
     if cfg!(unix) {
         return Some(name.into());
     }

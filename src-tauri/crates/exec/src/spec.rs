@@ -56,8 +56,9 @@ pub enum Program {
         /// The line, as it will run.
         command: String,
     },
-    /// The program and its arguments; nothing is expanded. The program is looked for in the command's PATH (ours, unless the
-    /// spec's environment sets one), or relative to the working folder when its name has a separator.
+    /// The program and its arguments; nothing is expanded. The program is looked for in the command's PATH
+    /// (ours, unless the spec's environment sets one), or relative to the working folder when its name has a
+    /// separator.
     Argv(Vec<String>),
 }
 
@@ -78,7 +79,8 @@ pub struct Cwd {
     pub(crate) path: PathBuf,
     #[cfg(unix)]
     pub(crate) dir: std::os::fd::OwnedFd,
-    /// Open without delete sharing, so that the folder can be neither renamed nor replaced before the command starts.
+    /// Open without delete sharing, so that the folder can be neither renamed nor replaced before the command
+    /// starts.
     #[cfg(windows)]
     pub(crate) _dir: std::os::windows::io::OwnedHandle,
 }
@@ -141,8 +143,8 @@ pub struct CommandSpec {
     pub cwd: Cwd,
     /// Counted from the start of the command; then the tree is asked to stop, and killed 2 s later.
     pub timeout: Duration,
-    /// Put over [`baseline_env`](crate::baseline_env). Of a name given twice the last one counts; on Windows names are
-    /// equal whatever their case.
+    /// Put over [`baseline_env`](crate::baseline_env). Of a name given twice the last one counts; on Windows
+    /// names are equal whatever their case.
     pub env: Vec<(String, String)>,
     /// Bytes of stdout and stderr together, as the UTF-8 text of the outcome.
     pub output_limit: usize,

@@ -11,7 +11,7 @@ mod common;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{Bench, LONG, STUBBORN, STUBBORN_COUNT, assert_dead, is_alive, until};
+use common::{Bench, STUBBORN, STUBBORN_COUNT, assert_dead, is_alive, until};
 use exec::{ExecError, Host, MAX_TREES};
 
 /// The stubborn ones below a command that goes on itself.
@@ -105,10 +105,11 @@ fn dropping_a_command_ends_every_kind_of_descendant() {
 #[test]
 fn dropping_the_last_host_ends_everything() {
     let bench = Bench::new();
-    let outcome = bench.run(STUBBORN);
+    let host = Host::new().unwrap();
+    let outcome = host.start("chat", bench.line(STUBBORN)).unwrap().wait();
     assert_eq!(outcome.exit_code, 0);
     let pids = bench.pids(STUBBORN_COUNT);
-    drop(bench.host);
+    drop(host);
     assert_dead(&pids);
 }
 
@@ -216,6 +217,7 @@ fn a_kill_while_commands_start_leaves_none() {
                 thread::spawn(move || host.start("chat", spec).map(exec::Running::wait))
             })
             .collect();
+        // Not a wait for something: each round strikes at another moment of the start.
         thread::sleep(Duration::from_micros(400 * round));
         // Those that are asked for after the kill are not its business: kill until all have been answered.
         until("all have been answered", || {
@@ -288,5 +290,4 @@ fn many_commands_at_once_each_get_their_own() {
         thread.join().unwrap();
     }
     assert!(bench.host.survivors().is_empty());
-    let _ = LONG;
 }

@@ -25,6 +25,13 @@ fn output_and_exit_code_come_back() {
 }
 
 #[test]
+fn the_console_speaks_utf8() {
+    let bench = Bench::new();
+    assert!(bench.run("chcp").stdout.contains("65001"));
+    assert_eq!(bench.run("echo é 漢").stdout.trim_end(), "é 漢");
+}
+
+#[test]
 fn a_line_keeps_its_quotes() {
     let outcome = Bench::new().run("echo \"a b\" & echo c");
     assert_eq!(outcome.stdout.lines().map(str::trim_end).collect::<Vec<_>>(), ["\"a b\"", "c"]);

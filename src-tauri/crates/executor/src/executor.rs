@@ -117,12 +117,12 @@ impl Executor {
         let consent = {
             let (events, disconnects) = (events.clone(), disconnects.clone());
             let policy = Policy::new(&config, platform.host(), headless);
-            Consent::new(policy, prompter, move |event| {
+            Arc::new(Consent::new(policy, prompter, move |event| {
                 if let ConsentEvent::DisconnectAsked { session_id } = &event {
                     disconnects.ask(session_id);
                 }
                 publish(&events, event);
-            })
+            }))
         };
         let tokens = {
             let audit = audit.clone();
@@ -185,7 +185,7 @@ impl Executor {
 
     /// Answers to consent prompts go here.
     #[must_use]
-    pub fn consent(&self) -> &Consent {
+    pub fn consent(&self) -> &Arc<Consent> {
         &self.machine.consent
     }
 

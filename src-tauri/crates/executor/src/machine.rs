@@ -39,7 +39,7 @@ pub(crate) struct Machine {
     pub(crate) started: Instant,
     pub(crate) audit: AuditLog,
     pub(crate) commands: exec::Host,
-    pub(crate) consent: Consent,
+    pub(crate) consent: Arc<Consent>,
     pub(crate) tokens: TokenSource,
     pub(crate) sockets: Sockets,
     pub(crate) sessions: Sessions,

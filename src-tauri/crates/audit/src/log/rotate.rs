@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::entry::Entry;
 use crate::error::AuditError;
+use crate::head::Head;
 use crate::key::{Hex, hex_string};
 use crate::log::site::Site;
 use crate::log::state::{SPARE_RECORDS, State};
@@ -128,6 +129,9 @@ impl State {
             self.fail(&format!("the log could not be synced: {error}"), true);
             return Err(AuditError::io("sync", &site.path)(error));
         }
+        // The head must not stay within the old file: a process killed next looks for it in the new one, whose first
+        // record names the old one's last.
+        self.note_synced(&Head { seq: self.seq, hmac: last }).map_err(AuditError::io("sync", &site.path))?;
         let next = create_next(site, self.outstanding + 1)?;
         let name = put_away(site, &old, &site.path, &closed_prefix())?;
         let closed = site.dir.join(&name);

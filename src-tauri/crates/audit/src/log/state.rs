@@ -310,6 +310,13 @@ impl State {
         done.head.as_ref().map_or(Ok(()), |head| self.head.write(head))
     }
 
+    /// Notes that everything written so far is on disk, `head` being the last of it.
+    pub(super) fn note_synced(&mut self, head: &Head) -> io::Result<()> {
+        self.head.write(head)?;
+        self.synced = self.written;
+        Ok(())
+    }
+
     /// Gives back the space that was set aside.
     pub(super) fn close(&mut self) {
         if let Some(file) = self.file.take()

@@ -22,6 +22,7 @@ pub(crate) use windows::*;
 
 /// Whether the log is still the file we write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(windows, expect(dead_code, reason = "there the share mode keeps it in place"))]
 pub(crate) enum Presence {
     InPlace,
     Gone,

@@ -146,7 +146,16 @@ pub(crate) fn reserve(file: &File, _from: u64, to: u64) -> io::Result<Allocation
             size_of::<FILE_ALLOCATION_INFO>() as u32,
         )
     };
-    if done == 0 { Err(io::Error::last_os_error()) } else { Ok(Allocation::Done) }
+    if done != 0 {
+        return Ok(Allocation::Done);
+    }
+    let error = io::Error::last_os_error();
+    match error.raw_os_error() {
+        // ERROR_INVALID_FUNCTION, ERROR_NOT_SUPPORTED, ERROR_INVALID_PARAMETER, ERROR_CALL_NOT_IMPLEMENTED: not on this
+        // file system. What the disk refuses then is a failed write.
+        Some(1 | 50 | 87 | 120) => Ok(Allocation::Unsupported),
+        _ => Err(error),
+    }
 }
 
 /// Renames through the open handle, never over an existing file.

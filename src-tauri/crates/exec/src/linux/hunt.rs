@@ -1,7 +1,9 @@
-//! Killing trees for good: stop everything first, so that nothing forks away, then kill, then look again until nothing is left.
+//! Killing trees for good: stop everything first, so that nothing forks away, then kill, then look again
+//! until nothing is left.
 //!
-//! It depends on nobody's help: not on the supervisor (which the command may have stopped or killed) nor on process
-//! groups or sessions (which it may have left). It runs in this process, and in a supervisor that has lost us.
+//! It depends on nobody's help: not on the supervisor (which the command may have stopped or killed) nor on
+//! process groups or sessions (which it may have left). It runs in this process, and in a supervisor that has
+//! lost us.
 
 use std::collections::HashSet;
 use std::thread;
@@ -29,11 +31,16 @@ impl Root {
     }
 }
 
-/// Nothing that can be killed survives this long but a process in an uninterruptible system call, which ends with it.
+/// Nothing that can be killed survives this long but a process in an uninterruptible system call, which ends
+/// with it.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Each pass stops most of what runs, so even a fork bomb is still after a few. Then the killing starts in any case.
-const STOP_PASSES: usize = 100;
+/// Each pass stops most of what runs, so even a fork bomb is still after a few. Then the killing starts in
+/// any case.
+const STOP_FOR: Duration = Duration::from_millis(500);
+
+/// The end of the hunt, even if every pass has found something new.
+const MOST: Duration = Duration::from_secs(60);
 
 /// Two looks in a row that find nothing: a single one can miss a process whose parent ends during the look.
 const QUIET_PASSES: usize = 2;
@@ -60,44 +67,52 @@ impl<'a> Hunt<'a> {
         Hunt { roots, orphans_since: None, seen: HashSet::new(), dead: HashSet::new() }
     }
 
-    /// Descendants whose supervisor has died come to us, as the next subreaper: direct children of this process, but in another
-    /// session (a process cannot get back into ours), and no supervisor. They are younger than the order that their supervisor
-    /// got at `since`. What this program itself has launched after that, into a session of its own, looks the same: so this
-    /// is for supervisors that their commands have killed, and for nothing else.
+    /// Descendants whose supervisor has died come to us, as the next subreaper: direct children of this
+    /// process, but in another session (a process cannot get back into ours), and no supervisor. They are
+    /// younger than the order that their supervisor got at `since`. What this program itself has launched
+    /// after that, into a session of its own, looks the same: so this is for supervisors that their commands
+    /// have killed, and for nothing else.
     pub(super) fn orphans(since: u64) -> Hunt<'static> {
         Hunt { roots: &[], orphans_since: Some(since), seen: HashSet::new(), dead: HashSet::new() }
     }
 
     /// Kills them all; false when some would not die in time.
     pub(super) fn kill(&mut self) -> bool {
-        let deadline = Instant::now() + PATIENCE;
+        let begun = Instant::now();
+        let mut last_fresh = begun;
         let mut signals = [Signal::STOP];
         let mut quiet = 0;
-        for pass in 0.. {
+        while quiet < QUIET_PASSES {
             let found = self.pass(&signals);
             if found.alive.is_empty() && !found.unsettled {
                 quiet += 1;
-                if quiet == QUIET_PASSES {
-                    return true;
-                }
                 continue;
             }
             quiet = 0;
-            if Instant::now() > deadline {
+            if found.fresh {
+                last_fresh = Instant::now();
+            }
+            if signals == [Signal::STOP] {
+                if !found.fresh || begun.elapsed() > STOP_FOR {
+                    signals = [Signal::KILL];
+                    last_fresh = Instant::now();
+                }
+                continue;
+            }
+            if last_fresh.elapsed() > PATIENCE || begun.elapsed() > MOST {
                 return false;
             }
-            if signals == [Signal::KILL] && !found.fresh {
-                // The kernel takes a moment to end a process, and there is no event for the end of somebody else's child.
+            if !found.fresh {
+                // The kernel takes a moment to end a process, and there is no event for the end of somebody
+                // else's child.
                 thread::sleep(Duration::from_micros(200));
-            }
-            if !found.fresh || pass >= STOP_PASSES {
-                signals = [Signal::KILL];
             }
         }
         true
     }
 
-    /// Takes the dead out of the process table, where the death of their supervisor has made them our children.
+    /// Takes the dead out of the process table, where the death of their supervisor has made them our
+    /// children.
     pub(super) fn bury(&self) {
         for pid in self.seen.union(&self.dead) {
             reap(*pid);

@@ -17,8 +17,8 @@ use crate::host::Entry;
 use crate::spec::Cwd;
 use crate::unix::{Attended, Notice, Pipes, Stage, Words, spawn_failure};
 
-/// A command that has not begun to run by then hangs in the start itself: its program or folder is on a file system that does
-/// not answer.
+/// A command that has not begun to run by then hangs in the start itself: its program or folder is on a file
+/// system that does not answer.
 const START_PATIENCE: Duration = Duration::from_secs(10);
 
 /// A supervisor that does not answer may be stopped.
@@ -43,8 +43,8 @@ impl Ready {
         Ok(Ready { words, cwd: launch.cwd, program })
     }
 
-    /// Runs the command on `supervisor`, which becomes the entry's. None: the supervisor had been killed before it read the order, and
-    /// another one may get it. On an error the caller kills the entry's tree.
+    /// Runs the command on `supervisor`, which becomes the entry's. None: the supervisor had been killed
+    /// before it read the order, and another one may get it. On an error the caller kills the entry's tree.
     pub(super) fn run_on(
         &self,
         mut supervisor: Supervisor,
@@ -55,8 +55,8 @@ impl Ready {
         if let Some(former) = former {
             former.dismiss();
         }
-        // A kill that came before this line saw no supervisor, and left the flag; one that comes after it sees the
-        // supervisor. Only now is there an order, so what was to die never begins.
+        // A kill that came before this line saw no supervisor, and left the flag; one that comes after it
+        // sees the supervisor. Only now is there an order, so what was to die never begins.
         if entry.is_cancelled() {
             return Err(ExecError::Stopped);
         }
@@ -72,8 +72,8 @@ impl Ready {
                 Ok(Some(Attended { control, pipes, done: false }))
             }
             Ok(Some(Notice::Failed(stage, errno))) => Err(self.failure(stage, errno)),
-            // Whoever killed it after it had read its order (a kill of ours, or the command at once) has had the command too, or will
-            // when that is waited for.
+            // Whoever killed it after it had read its order (a kill of ours, or the command at once) has had
+            // the command too, or will when that is waited for.
             Ok(Some(Notice::Exited(_) | Notice::Done) | None) if entry.is_cancelled() => {
                 Err(ExecError::Stopped)
             }

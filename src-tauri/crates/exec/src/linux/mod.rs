@@ -20,7 +20,7 @@ use rustix::process::Signal;
 
 use self::hunt::{Hunt, PATIENCE, Root};
 use self::launch::Ready;
-use self::process::{End, Supervisor};
+use self::process::Supervisor;
 use self::spare::Spare;
 use crate::error::ExecError;
 use crate::host::{Entry, Limits, Outcome, Registry};
@@ -139,7 +139,8 @@ impl Backend {
     }
 }
 
-/// Kills what the supervisors hold, then the supervisors; and where one was killed by its command, what came to us through that.
+/// Kills what the supervisors hold, then the supervisors; and where one was killed by its command, what came
+/// to us through that.
 fn kill(entries: &[&Entry]) {
     let entries: Vec<&Entry> = entries.iter().copied().filter(|entry| entry.tree.needs_killing()).collect();
     let roots: Vec<Root> = entries.iter().filter_map(|entry| entry.tree.root()).collect();
@@ -149,16 +150,17 @@ fn kill(entries: &[&Entry]) {
     // Stopped, it starts nothing that the hunt could miss.
     each_supervisor(&entries, |supervisor| supervisor.signal(Signal::STOP));
     let mut hunt = Hunt::below(&roots);
-    hunt.kill();
-    let mut lost_since = None;
-    each_supervisor(&entries, |supervisor| {
-        if supervisor.end() == End::Lost {
-            lost_since =
-                Some(lost_since.map_or(supervisor.ordered(), |since: u64| since.min(supervisor.ordered())));
-        }
-    });
+    let all_dead = hunt.kill();
+    each_supervisor(&entries, Supervisor::end);
     let deadline = Instant::now() + PATIENCE;
     each_supervisor(&entries, |supervisor| supervisor.reap(deadline));
+    let mut lost_since = None;
+    each_supervisor(&entries, |supervisor| {
+        if supervisor.was_lost() || !all_dead {
+            let earlier = lost_since.unwrap_or(u64::MAX);
+            lost_since = Some(supervisor.ordered().min(earlier));
+        }
+    });
     hunt.bury();
     if let Some(since) = lost_since {
         Hunt::orphans(since).kill();

@@ -1,5 +1,6 @@
-//! What a supervisor is told to run: four handles in one message, the words of the command in the first of them. One message
-//! of a few bytes never blocks the sender, however long the command is and whatever state the supervisor is in.
+//! What a supervisor is told to run: four handles in one message, the words of the command in the first of
+//! them. One message of a few bytes never blocks the sender, however long the command is and whatever state
+//! the supervisor is in.
 
 use std::fs::File;
 use std::io::{self, IoSlice, Read, Seek, Write};

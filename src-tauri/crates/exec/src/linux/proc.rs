@@ -17,6 +17,7 @@ pub(super) struct Stat {
     /// In clock ticks since boot: with the number it names a process for good.
     pub(super) started: u64,
     state: u8,
+    flags: u32,
     threads: u32,
 }
 
@@ -38,14 +39,23 @@ impl Stat {
             state: *fields.first()?.as_bytes().first()?,
             parent: fields.get(1)?.parse().ok()?,
             session: fields.get(3)?.parse().ok()?,
+            flags: fields.get(6)?.parse().ok()?,
             threads: fields.get(17)?.parse().ok()?,
             started: fields.get(19)?.parse().ok()?,
         })
     }
 
-    /// It runs no code any more. A process whose first thread has ended shows as a zombie while its other threads go on.
+    /// It runs no code any more. A process whose first thread has ended shows as a zombie while its other
+    /// threads go on.
     pub(super) fn is_dead(&self) -> bool {
         self.state == b'X' || (self.state == b'Z' && self.threads <= 1)
+    }
+
+    /// Its end has begun: it adopts no more children, though it may still have some.
+    pub(super) fn is_ending(&self) -> bool {
+        /// linux/sched.h
+        const PF_EXITING: u32 = 4;
+        self.is_dead() || self.flags & PF_EXITING != 0
     }
 }
 
@@ -65,7 +75,8 @@ pub(super) fn name(pid: i32) -> String {
 
 /// Who is whose child, now.
 pub(super) enum Family {
-    /// The kernel lists the children of a thread (CONFIG_PROC_CHILDREN, in all big distributions): the cost is that of the tree.
+    /// The kernel lists the children of a thread (CONFIG_PROC_CHILDREN, in all big distributions): the cost
+    /// is that of the tree.
     Listed,
     /// It does not: one look at every process there is.
     Scanned(HashMap<i32, Vec<i32>>),
@@ -120,8 +131,8 @@ pub(super) enum Struck {
     Denied,
 }
 
-/// Sends `signals` to the process `pid` when it is the one that `is_it` knows. The handle is opened before the look, so that what was looked
-/// at is what is struck.
+/// Sends `signals` to the process `pid` when it is the one that `is_it` knows. The handle is opened before
+/// the look, so that what was looked at is what is struck.
 pub(super) fn strike(pid: i32, signals: &[Signal], is_it: impl Fn(&Stat) -> bool) -> Struck {
     let Some(number) = Pid::from_raw(pid) else { return Struck::Gone };
     let handle = match pidfd_open(number, PidfdFlags::empty()) {
@@ -160,7 +171,15 @@ mod tests {
         let stat = Stat::parse(77, text).unwrap();
         assert_eq!(
             stat,
-            Stat { pid: 77, parent: 12, session: 70, started: 987_654, state: b'S', threads: 3 }
+            Stat {
+                pid: 77,
+                parent: 12,
+                session: 70,
+                started: 987_654,
+                state: b'S',
+                flags: 4_194_304,
+                threads: 3
+            }
         );
         assert_eq!(Stat::parse(77, b"77 (cut"), None);
         assert_eq!(Stat::parse(77, b"77 (cut) S 1"), None);
@@ -168,8 +187,10 @@ mod tests {
 
     #[test]
     fn a_zombie_with_threads_is_alive() {
-        let stat = Stat { pid: 1, parent: 1, session: 1, started: 1, state: b'Z', threads: 2 };
+        let stat = Stat { pid: 1, parent: 1, session: 1, started: 1, state: b'Z', flags: 0, threads: 2 };
         assert!(!stat.is_dead());
+        assert!(!stat.is_ending());
+        assert!(Stat { flags: 4, ..stat }.is_ending());
         assert!(Stat { threads: 1, ..stat }.is_dead());
     }
 

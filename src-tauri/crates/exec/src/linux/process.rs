@@ -16,10 +16,10 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
 
 use super::hunt::Root;
 use super::order::{ARGUMENT, TITLE};
-use super::proc::{self, Struck, strike};
+use super::proc::{self, Stat, Struck, strike};
 
-/// All supervisors of this process that are not yet reaped: several hosts in one process (tests) must not take one another's for
-/// orphans.
+/// All supervisors of this process that are not yet reaped: several hosts in one process (tests) must not
+/// take one another's for orphans.
 static SUPERVISORS: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 
 fn supervisors() -> MutexGuard<'static, BTreeSet<i32>> {
@@ -43,7 +43,7 @@ pub(super) struct Supervisor {
 
 /// How it came to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
+enum End {
     /// By us, or by itself once its tree was empty.
     Orderly,
     /// Something else killed it, and what it held has come to us.
@@ -109,13 +109,25 @@ impl Supervisor {
         poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) == Ok(0)
     }
 
-    /// Kills it, if that is still to do. Several threads may come here: what counts is what the first one met.
-    pub(super) fn end(&mut self) -> End {
-        if self.end.is_none() && self.strike(&[Signal::KILL]) == Struck::Alive {
-            self.end = Some(End::Orderly);
+    /// Kills it, if that is still to do. Several threads may come here: what counts is what the first one
+    /// met.
+    ///
+    /// What matters is whether it could still adopt: as long as it could, all of its tree was below it. After
+    /// a kill by somebody else its socket closes a moment before its children come to us, and all that time
+    /// it takes signals like a live one.
+    pub(super) fn end(&mut self) {
+        let is_it_and_adopts = |stat: &Stat| stat.started == self.root.started && !stat.is_ending();
+        if self.end.is_none() && !self.reaped {
+            match strike(self.root.pid, &[Signal::KILL], is_it_and_adopts) {
+                Struck::Alive => self.end = Some(End::Orderly),
+                Struck::Dead | Struck::Gone | Struck::Stranger | Struck::Denied => {}
+            }
         }
-        self.reap(Instant::now());
-        *self.end.get_or_insert(End::Lost)
+    }
+
+    /// Whether something else killed it, and what it held has come to us. Known once it is reaped.
+    pub(super) fn was_lost(&self) -> bool {
+        self.end != Some(End::Orderly)
     }
 
     /// Takes it out of the process table once it is dead, at the latest at `deadline`.

@@ -1,5 +1,6 @@
-//! One supervisor kept ready. Executing our own file takes longer than everything else in a start (in the desktop app
-//! there are a hundred libraries to load); so the next one is started while a command runs, not when it is asked for.
+//! One supervisor kept ready. Executing our own file takes longer than everything else in a start (in the
+//! desktop app there are a hundred libraries to load); so the next one is started while a command runs, not
+//! when it is asked for.
 //!
 //! There is none before the first command, none a while after the last one, and none after a kill.
 

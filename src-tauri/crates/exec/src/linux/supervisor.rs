@@ -61,8 +61,8 @@ fn block_all_signals() -> io::Result<()> {
     }
 }
 
-/// The control socket comes as stdin, the one handle that can be given to a process without running code between fork and exec. All else that may
-/// have come along is closed.
+/// The control socket comes as stdin, the one handle that can be given to a process without running code
+/// between fork and exec. All else that may have come along is closed.
 fn take_control() -> io::Result<OwnedFd> {
     let stdin = rustix::stdio::stdin();
     if rustix::net::sockopt::socket_type(stdin)? != SocketType::STREAM {
@@ -84,7 +84,8 @@ fn close_all_but(keep: &OwnedFd) {
     if below && close_range(keep + 1, u32::MAX) {
         return;
     }
-    // Before Linux 5.9. The number of the listing's own handle is in the list too: it is closed by then, and closing it again fails.
+    // Before Linux 5.9. The number of the listing's own handle is in the list too: it is closed by then, and
+    // closing it again fails.
     let Ok(open) = std::fs::read_dir("/proc/self/fd") else { return };
     let open: Vec<u32> = open.flatten().filter_map(|fd| fd.file_name().to_str()?.parse().ok()).collect();
     for fd in open.into_iter().filter(|fd| *fd > 2 && *fd != keep) {
@@ -131,7 +132,8 @@ fn begin(order: &Order) -> Result<i32, (Stage, Errno)> {
     Ok(command)
 }
 
-/// Reaps all that ends, reports the command's own end, and stays until nothing is left, or until we are left alone.
+/// Reaps all that ends, reports the command's own end, and stays until nothing is left, or until we are left
+/// alone.
 fn attend(control: &OwnedFd, command: i32) -> io::Result<()> {
     let children = child_signals()?;
     loop {

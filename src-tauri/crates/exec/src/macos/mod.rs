@@ -1,7 +1,8 @@
 //! macOS: a process group for each command, and a walk of the process table for what has left it.
 //!
-//! There is no subreaper here. What a walk has seen once is remembered, so a process that is seen before its parent ends
-//! stays known; the monitor walks twice a second for that. One that has left its group *and* lost its parent between two walks gets away.
+//! There is no subreaper here. What a walk has seen once is remembered, so a process that is seen before its
+//! parent ends stays known; the monitor walks twice a second for that. One that has left its group *and* lost
+//! its parent between two walks gets away.
 
 #![allow(unsafe_code)]
 
@@ -52,7 +53,8 @@ pub(crate) struct Tree {
 
 #[derive(Default)]
 struct Known {
-    /// The command itself and its process group. Its number stays taken, by a zombie at the least, until the tree is empty.
+    /// The command itself and its process group. Its number stays taken, by a zombie at the least, until the
+    /// tree is empty.
     command: Option<i32>,
     /// All that were ever seen, by number, with the start that tells them from a later process of that number.
     seen: HashMap<i32, u64>,

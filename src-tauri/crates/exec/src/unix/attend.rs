@@ -153,7 +153,8 @@ impl Watch<'_> {
                     stderr: pipes.stderr.is_some() && fds.last().is_some_and(|fd| !fd.revents().is_empty()),
                 },
                 Err(Errno::INTR) => return,
-                // Only a bug in the arguments or no memory for the call itself: end the command rather than spin.
+                // Only a bug in the arguments or no memory for the call itself: end the command rather than
+                // spin.
                 Err(_) => {
                     self.lost = true;
                     return;

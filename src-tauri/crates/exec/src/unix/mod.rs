@@ -1,5 +1,5 @@
-//! What Linux and macOS share: the pipes, the loop that attends a running command, and the thread that looks after what
-//! commands leave behind.
+//! What Linux and macOS share: the pipes, the loop that attends a running command, and the thread that looks
+//! after what commands leave behind.
 
 mod attend;
 mod monitor;

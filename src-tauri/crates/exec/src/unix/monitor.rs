@@ -1,5 +1,6 @@
-//! The thread that looks after what commands leave behind: it keeps the pipes of background processes flowing, so that a
-//! server left running does not stop at its next line of output, and notices when a tree has gone.
+//! The thread that looks after what commands leave behind: it keeps the pipes of background processes
+//! flowing, so that a server left running does not stop at its next line of output, and notices when a tree
+//! has gone.
 
 use std::io;
 use std::os::fd::OwnedFd;

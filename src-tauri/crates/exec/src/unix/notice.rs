@@ -1,4 +1,5 @@
-//! What is reported of a command over its control socket: records of a fixed size, so that none is ever read in part.
+//! What is reported of a command over its control socket: records of a fixed size, so that none is ever read
+//! in part.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -67,8 +68,9 @@ impl Notice {
         let _ = send(socket, &self.encode(), flags);
     }
 
-    /// The next one, without waiting: `Err(WouldBlock)` when there is none yet, `Ok(None)` when none will come any more.
-    /// Linux reports, once and before that, `Err(ConnectionReset)` when the other end closed without reading what we sent it.
+    /// The next one, without waiting: `Err(WouldBlock)` when there is none yet, `Ok(None)` when none will
+    /// come any more. Linux reports, once and before that, `Err(ConnectionReset)` when the other end closed
+    /// without reading what we sent it.
     pub(crate) fn receive(socket: impl AsFd) -> io::Result<Option<Notice>> {
         let mut record = [0; SIZE];
         loop {

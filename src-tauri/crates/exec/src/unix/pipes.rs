@@ -1,4 +1,5 @@
-//! The two pipes of a command, and reading them: into the transcript while there is room, into nothing after that.
+//! The two pipes of a command, and reading them: into the transcript while there is room, into nothing after
+//! that.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -8,8 +9,9 @@ use rustix::io::Errno;
 
 use crate::output::{Stream, Transcript};
 
-/// What a pipe holds where the OS lets us choose, four times its usual size: the writer seldom waits for us. More gains nothing, and
-/// all pipes of a user together have a limit above which the kernel makes new ones tiny.
+/// What a pipe holds where the OS lets us choose, four times its usual size: the writer seldom waits for us.
+/// More gains nothing, and all pipes of a user together have a limit above which the kernel makes new ones
+/// tiny.
 #[cfg(target_os = "linux")]
 const PIPE_SIZE: usize = 256 << 10;
 
@@ -161,7 +163,8 @@ impl<'a> Reader<'a> {
         read
     }
 
-    /// Takes what a dead tree left in its pipes. Bounded, for a writer that got hold of a pipe without being of the tree.
+    /// Takes what a dead tree left in its pipes. Bounded, for a writer that got hold of a pipe without being
+    /// of the tree.
     pub(crate) fn empty(&mut self, pipes: &mut Pipes) {
         const MOST_READS: usize = 64;
         for stream in [Stream::Stdout, Stream::Stderr] {

@@ -30,9 +30,9 @@ fn no_signals() -> libc::sigset_t {
     }
 }
 
-/// Starts the command in a process group of its own, with every signal as a fresh login has it (none blocked, none
-/// ignored), an empty stdin, and the two pipes. On Linux it starts in our own working folder; on macOS in `cwd`, suspended, and with
-/// no handle but those three, whatever flags others have.
+/// Starts the command in a process group of its own, with every signal as a fresh login has it (none blocked,
+/// none ignored), an empty stdin, and the two pipes. On Linux it starts in our own working folder; on macOS
+/// in `cwd`, suspended, and with no handle but those three, whatever flags others have.
 pub(crate) fn spawn(
     words: &Words,
     stdout: &OwnedFd,
@@ -49,8 +49,8 @@ pub(crate) fn spawn(
     let argv = pointers(&words.argv);
     let env = pointers(&words.env);
     let mut pid = 0;
-    // SAFETY: the program and each word end with a NUL, both lists end with a null pointer, and all of it, like the attributes and
-    // actions, outlives the call; `posix_spawn` changes none of it.
+    // SAFETY: the program and each word end with a NUL, both lists end with a null pointer, and all of it,
+    // like the attributes and actions, outlives the call; `posix_spawn` changes none of it.
     check(unsafe {
         libc::posix_spawn(
             &mut pid,

@@ -26,8 +26,8 @@ const KILLED: i32 = -9;
 /// What both readers fill. None before the command is waited for and after the answer.
 type Shared = Arc<Mutex<Buffered>>;
 
-/// What the readers put their bytes into. They start with the command, before its budget is known here, and go on after the
-/// answer for the sake of what lives on.
+/// What the readers put their bytes into. They start with the command, before its budget is known here, and
+/// go on after the answer for the sake of what lives on.
 enum Buffered {
     /// Nobody waits yet: the readers leave the bytes in the pipes.
     Held,

@@ -30,7 +30,8 @@ const MOST_LISTED: usize = 1024;
 pub(super) struct Job(OwnedHandle);
 
 impl Job {
-    /// One whose processes die when its last handle closes. Breaking away is not allowed, nor is a dialog after a crash, which nobody would see.
+    /// One whose processes die when its last handle closes. Breaking away is not allowed, nor is a dialog
+    /// after a crash, which nobody would see.
     pub(super) fn new() -> io::Result<Job> {
         // SAFETY: no attributes and no name; the answer is checked.
         let raw = unsafe { CreateJobObjectW(ptr::null(), ptr::null()) };

@@ -50,8 +50,8 @@ pub(super) fn launch(entry: &Entry, launch: &Launch) -> Result<Attended, ExecErr
     let ends = Ends { order: order_end, stdout: stdout_end, stderr: stderr_end, report: report_end };
     let supervisor = start_supervisor(entry, launch, ends)?;
     entry.tree.job.assign(&supervisor)?;
-    // A kill that came before this line found the job empty, and left the flag; one that comes after it finds the supervisor. Only now is
-    // there an order, so what was to die never begins.
+    // A kill that came before this line found the job empty, and left the flag; one that comes after it finds
+    // the supervisor. Only now is there an order, so what was to die never begins.
     if entry.is_cancelled() {
         return Err(ExecError::Stopped);
     }
@@ -101,8 +101,8 @@ fn failure(launch: &Launch, error: u32) -> ExecError {
     }
 }
 
-/// Starts our own executable with a hidden console of its own, in the command's folder and environment, with the listed handles and
-/// no others.
+/// Starts our own executable with a hidden console of its own, in the command's folder and environment, with
+/// the listed handles and no others.
 fn start_supervisor(entry: &Entry, launch: &Launch, ends: Ends) -> Result<OwnedHandle, ExecError> {
     let stop = &entry.tree.stop;
     let handles: [RawHandle; 5] = [
@@ -135,8 +135,8 @@ fn start_supervisor(entry: &Entry, launch: &Launch, ends: Ends) -> Result<OwnedH
         | EXTENDED_STARTUPINFO_PRESENT;
     let mut process = PROCESS_INFORMATION::default();
     set_all_inheritable(&ends, entry, true)?;
-    // SAFETY: every text ends with a NUL and the environment with two, the handles and their list are open and outlive the call, and
-    // the start-up structure is the extended one, as its size and the flag say.
+    // SAFETY: every text ends with a NUL and the environment with two, the handles and their list are open
+    // and outlive the call, and the start-up structure is the extended one, as its size and the flag say.
     let created = check(unsafe {
         CreateProcessW(
             executable.as_ptr(),

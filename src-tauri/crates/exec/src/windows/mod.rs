@@ -1,4 +1,5 @@
-//! Windows: a job object for each command, which nothing in it can leave and which dies with the last handle to it, ours.
+//! Windows: a job object for each command, which nothing in it can leave and which dies with the last handle
+//! to it, ours.
 
 #![allow(unsafe_code)]
 

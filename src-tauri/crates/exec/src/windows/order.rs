@@ -17,8 +17,8 @@ pub(super) struct Order {
 }
 
 impl Order {
-    /// Words of UTF-16, each with a NUL behind it: the program, the arguments, and the verbatim end or nothing with a
-    /// word before it that says which.
+    /// Words of UTF-16, each with a NUL behind it: the program, the arguments, and the verbatim end or
+    /// nothing with a word before it that says which.
     pub(super) fn encode(&self) -> Vec<u8> {
         let flag = OsString::from(if self.verbatim.is_some() { "verbatim" } else { "plain" });
         let words = [&flag, &self.program].into_iter().chain(&self.arguments).chain(&self.verbatim);

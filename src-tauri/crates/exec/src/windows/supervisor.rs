@@ -1,4 +1,5 @@
-//! The supervisor's side: it owns the hidden console of the tree, whose code page it sets, and to which it alone can send CTRL_BREAK.
+//! The supervisor's side: it owns the hidden console of the tree, whose code page it sets, and to which it
+//! alone can send CTRL_BREAK.
 
 use std::env;
 use std::ffi::OsString;
@@ -39,8 +40,8 @@ fn supervise() -> io::Result<()> {
     let mut bytes = Vec::new();
     io::stdin().read_to_end(&mut bytes)?;
     let order = Order::decode(&bytes).ok_or(io::ErrorKind::InvalidData)?;
-    // SAFETY: the numbers are those of a code page and of no handle; the handler is a function for the whole life of the process. A console
-    // that refuses leaves the command with the code page of the system.
+    // SAFETY: the numbers are those of a code page and of no handle; the handler is a function for the whole
+    // life of the process. A console that refuses leaves the command with the code page of the system.
     unsafe {
         SetConsoleCP(UTF8);
         SetConsoleOutputCP(UTF8);
@@ -65,12 +66,13 @@ fn supervise() -> io::Result<()> {
 fn inherited(argument: usize) -> io::Result<OwnedHandle> {
     let number = env::args_os().nth(argument).and_then(|text: OsString| text.to_str()?.parse::<usize>().ok());
     let number = number.filter(|number| *number != 0).ok_or(io::ErrorKind::InvalidInput)?;
-    // SAFETY: we were given the handle for ourselves by number, and take it once. A wrong number, from somebody who started us by hand, fails at
-    // its first use.
+    // SAFETY: we were given the handle for ourselves by number, and take it once. A wrong number, from
+    // somebody who started us by hand, fails at its first use.
     Ok(unsafe { OwnedHandle::from_raw_handle(number as RawHandle) })
 }
 
-/// In our console, our folder and our environment, which are the command's; with our two pipes and an empty stdin.
+/// In our console, our folder and our environment, which are the command's; with our two pipes and an empty
+/// stdin.
 fn start(order: Order) -> io::Result<Child> {
     let mut command = Command::new(order.program);
     command.args(order.arguments).stdin(Stdio::null());

@@ -1,10 +1,12 @@
-//! What the tests of commands share. Each test binary is its own supervisor, and each test has a host of its own.
+//! What the tests of commands share. Each test binary is its own supervisor, and each test has a host of its
+//! own.
 #![allow(dead_code, reason = "not every test binary uses all of it")]
 #![allow(clippy::unwrap_used, reason = "a failure here fails the test")]
 
 use std::fs;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use exec::{CommandSpec, Cwd, Host, Outcome, Program, Shell};
@@ -34,7 +36,7 @@ impl Bench {
     pub(crate) fn alone() -> Bench {
         static ALONE: Mutex<()> = Mutex::new(());
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        Bench { _alone: Some(alone), ..Bench::new() }
+        Bench { host: Host::new().unwrap(), dir: tempfile::tempdir().unwrap(), _alone: Some(alone) }
     }
 
     pub(crate) fn spec(&self, program: Program) -> CommandSpec {
@@ -65,6 +67,25 @@ impl Bench {
     }
 }
 
+impl Drop for Bench {
+    /// Whatever a test is about: in the end nothing of its commands is alive.
+    fn drop(&mut self) {
+        self.host.kill_all();
+        if !thread::panicking() && cfg!(target_os = "linux") {
+            assert_eq!(processes_in(self.dir.path()), [0; 0], "left behind");
+        }
+    }
+}
+
+/// The live processes that work in `dir`.
+pub(crate) fn processes_in(dir: &Path) -> Vec<i32> {
+    let all = fs::read_dir("/proc").unwrap().flatten();
+    let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let works_there =
+        |pid: &i32| fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd.starts_with(dir));
+    pids.filter(works_there).filter(|pid| is_alive(*pid)).collect()
+}
+
 pub(crate) fn pids_in(file: &Path, count: usize) -> Vec<i32> {
     let mut pids = Vec::new();
     until(&format!("{count} processes have begun"), || {
@@ -81,7 +102,7 @@ pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + LONG;
     while !holds() {
         assert!(Instant::now() < deadline, "it never came true that {what}");
-        std::thread::sleep(Duration::from_millis(2));
+        thread::sleep(Duration::from_millis(2));
     }
 }
 
@@ -98,8 +119,9 @@ pub(crate) fn assert_dead(pids: &[i32]) {
     assert!(alive.is_empty(), "still alive: {alive:?} of {pids:?}");
 }
 
-/// A shell fragment that starts every kind of process that does not want to die, each with its number in `pids`: a child, a TERM-proof one, one in
-/// its own session, a double-forked one, a double-forked one in its own session that is TERM-proof, and a stopped one.
+/// A shell fragment that starts every kind of process that does not want to die, each with its number in
+/// `pids`: a child, a TERM-proof one, one in its own session, a double-forked one, a double-forked one in its
+/// own session that is TERM-proof, and a stopped one.
 pub(crate) const STUBBORN: &str = r#"
     note='echo $$ >> pids; exec sleep 1000'
     deaf='trap "" TERM HUP INT; echo $$ >> pids; while :; do sleep 1000; done'

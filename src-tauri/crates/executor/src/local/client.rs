@@ -20,6 +20,8 @@ const LONGEST_ANSWER: usize = 4 * 1024 * 1024;
 const CONNECT_PATIENCE: Duration = Duration::from_secs(3);
 /// Longer than the server's own patience with the executor.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(15);
+/// Longer than the server waits for the kill switch, and no more: then there are other ways to stop.
+const STOP_PATIENCE: Duration = Duration::from_secs(3);
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
@@ -110,7 +112,11 @@ impl Client {
             line::write(&mut self.0, request).await?;
             next(&mut self.0).await
         };
-        match timeout(ANSWER_PATIENCE, exchange).await {
+        let patience = match request {
+            Request::Command(Command::Stop) => STOP_PATIENCE,
+            Request::Command(_) | Request::Status | Request::Watch => ANSWER_PATIENCE,
+        };
+        match timeout(patience, exchange).await {
             Ok(Ok(Some(answer))) => Ok(answer),
             Ok(Ok(None)) => Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
             Ok(Err(error)) => Err(error),

@@ -1,0 +1,67 @@
+//! Commands to the process that runs.
+
+use executor::events::Command;
+use executor::local::{Client, ClientError, force_stop};
+use executor::off::{self, Off};
+
+use crate::context::{Context, block_on};
+use crate::failure::{Code, Failure, Outcome, failed};
+use crate::output;
+
+pub(crate) fn connect(context: &Context) -> Outcome {
+    tell(context, Command::Connect)?;
+    output::line("connecting; see: deskhand status")
+}
+
+/// Said while none runs it keeps the next one off, as the person meant.
+pub(crate) fn disconnect(context: &Context) -> Outcome {
+    match send(context, Command::Disconnect) {
+        Ok(_) => output::line("disconnected, and off until: deskhand connect"),
+        Err(ClientError::NotRunning) => {
+            context.make_folders()?;
+            off::remember(&context.dirs.state, Off::Disconnected).map_err(failed(Code::Setup))?;
+            output::line("deskhand is not running; it stays off until: deskhand connect")
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+pub(crate) fn pause(context: &Context) -> Outcome {
+    tell(context, Command::Pause)?;
+    output::line("paused; every request is refused until: deskhand resume")
+}
+
+pub(crate) fn resume(context: &Context, session_id: Option<String>) -> Outcome {
+    tell(context, Command::Resume { session_id })?;
+    output::line("resumed")
+}
+
+/// Works in every case: by the running process, else on it, else on the next one.
+pub(crate) fn stop(context: &Context) -> Outcome {
+    let trouble = match send(context, Command::Stop) {
+        Ok(Some(took_ms)) => {
+            return output::line(format_args!("stopped in {took_ms} ms, and off until: deskhand connect"));
+        }
+        Ok(None) => return output::line("stopped, and off until: deskhand connect"),
+        Err(ClientError::NotRunning) => None,
+        Err(error) => Some(error),
+    };
+    if let Some(error) = &trouble {
+        output::note(format_args!("deskhand: {error}; its process is ended instead"));
+    } else {
+        context.make_folders()?;
+    }
+    match force_stop(&context.dirs.state).map_err(failed(Code::Failed))? {
+        Some(pid) => output::line(format_args!("process {pid} was ended; off until: deskhand connect")),
+        None => output::line("deskhand is not running; it stays off until: deskhand connect"),
+    }
+}
+
+fn tell(context: &Context, command: Command) -> Outcome {
+    send(context, command).map(drop).map_err(Failure::from)
+}
+
+fn send(context: &Context, command: Command) -> Result<Option<u64>, ClientError> {
+    block_on(async { Ok(async { Client::connect(&context.dirs.state).await?.command(command).await }.await) })
+        .unwrap_or_else(|_| Err(ClientError::Broken(std::io::Error::other("the runtime cannot be started"))))
+}

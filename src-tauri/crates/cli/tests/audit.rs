@@ -1,0 +1,134 @@
+//! `deskhand audit` on a real log.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod common;
+
+use audit::{AuditKey, AuditLog, Entry, Identity, Options};
+use common::Desk;
+use vault::{BackendChoice, SecretString, Vault, VaultOptions};
+
+/// A log of `count` records, written as `run` does.
+fn with_log(count: usize) -> Desk {
+    let desk = Desk::new();
+    let state = desk.path("state");
+    let vault = Vault::open(&VaultOptions {
+        state_dir: state.clone(),
+        service: "unused".into(),
+        passphrase: Some(SecretString::from("a passphrase for tests")),
+        backend: BackendChoice::File,
+    })
+    .unwrap();
+    let key = AuditKey::new(*vault.audit_key().unwrap());
+    let identity = Identity { machine_id: "m".into(), shim_version: "0".into() };
+    let log = AuditLog::open(&state, key, identity, Options::default()).unwrap();
+    for _ in 0..count {
+        log.record(Entry::event("SHIM_START", serde_json::Map::new())).unwrap();
+    }
+    log.sync().unwrap();
+    desk
+}
+
+#[test]
+fn records_are_shown_as_they_are_in_the_log() {
+    let desk = with_log(5);
+    let text = std::fs::read_to_string(desk.log()).unwrap();
+    assert_eq!(desk.run(&["audit", "tail"]).expect(0).stdout, text);
+    let last: Vec<_> = text.lines().rev().take(2).collect();
+    assert_eq!(
+        desk.run(&["audit", "tail", "-n", "2"]).expect(0).stdout,
+        format!("{}\n{}\n", last[1], last[0])
+    );
+    assert_eq!(desk.run(&["audit", "show", "3"]).expect(0).json()["seq"], 3);
+    let none = desk.run(&["audit", "show", "6"]).expect(1);
+    assert!(none.stderr.contains("no record 6"), "{}", none.stderr);
+}
+
+#[test]
+fn a_whole_log_verifies_and_a_changed_one_exits_65_and_names_the_line() {
+    let desk = with_log(5);
+    desk.run(&["audit", "verify"]).expect(0);
+    assert!(desk.run(&["audit", "verify-all"]).expect(0).stdout.ends_with("ok\n"));
+    let whole = std::fs::read_to_string(desk.log()).unwrap();
+
+    let mut lines: Vec<_> = whole.lines().map(str::to_owned).collect();
+    lines[2] = lines[2].replace("SHIM_START", "SHIM_STOPS");
+    std::fs::write(desk.log(), lines.join("\n") + "\n").unwrap();
+    let verified = desk.run(&["audit", "verify"]).expect(65);
+    assert!(verified.stdout.contains("line 3: tampered"), "{}", verified.stdout);
+    desk.run(&["audit", "verify-all"]).expect(65);
+
+    // A cut end shows by the head, and, with that gone too, by a hmac that was noted down.
+    let last = serde_json::from_str::<serde_json::Value>(whole.lines().last().unwrap()).unwrap();
+    let hmac = last["hmac"].as_str().unwrap();
+    std::fs::write(desk.log(), whole.lines().take(3).map(|line| format!("{line}\n")).collect::<String>())
+        .unwrap();
+    desk.run(&["audit", "verify"]).expect(0);
+    desk.run(&["audit", "verify", "--last", hmac]).expect(65);
+    desk.run(&["audit", "verify-all"]).expect(65);
+    desk.run(&["audit", "verify", "--last", "zz"]).expect(64);
+    std::fs::remove_file(desk.log()).unwrap();
+    desk.run(&["audit", "verify"]).expect(65);
+    desk.run(&["audit", "verify-all"]).expect(65);
+}
+
+#[test]
+fn a_log_is_rotated_pruned_and_exported_while_nothing_runs() {
+    let desk = with_log(3);
+    let closed = desk.run(&["audit", "rotate"]).expect(0).stdout;
+    assert!(closed.contains("audit.log.2"), "{closed}");
+    let zip = desk.path("export.zip");
+    let zip = zip.to_str().unwrap();
+    desk.run(&["audit", "export", zip]).expect(0);
+    desk.run(&["audit", "verify", zip]).expect(0);
+    desk.run(&["audit", "export", zip]).expect(78); // never over an existing file
+    assert_eq!(desk.run(&["audit", "prune", "--older-than", "90d"]).expect(0).stdout, "");
+    assert_eq!(desk.run(&["audit", "prune", "--older-than", "0s"]).expect(0).stdout, closed);
+    desk.run(&["audit", "verify-all"]).expect(0);
+    let bytes = std::fs::read(zip).unwrap();
+    let middle = bytes.len() / 3;
+    let changed: Vec<_> =
+        bytes.iter().enumerate().map(|(at, b)| if at == middle { b ^ 1 } else { *b }).collect();
+    std::fs::write(zip, changed).unwrap();
+    desk.run(&["audit", "verify", zip]).expect(65);
+}
+
+#[test]
+fn the_key_is_shown_only_when_asked_for_by_name() {
+    let desk = with_log(1);
+    desk.run(&["audit", "key"]).expect(64);
+    let key = desk.run(&["audit", "key", "--show"]).expect(0).stdout;
+    assert_eq!(key.trim().len(), 64, "{key}");
+    assert!(key.trim().bytes().all(|byte| byte.is_ascii_hexdigit()));
+}
+
+#[test]
+fn without_a_key_nothing_verifies_and_none_is_made() {
+    let desk = Desk::new();
+    for command in ["verify", "verify-all", "rotate"] {
+        let ended = desk.run(&["audit", command]).expect(78);
+        assert!(ended.stderr.contains("no audit key yet"), "{}", ended.stderr);
+    }
+    let empty = desk.run(&["audit", "tail"]).expect(0);
+    assert!(empty.stderr.contains("no log yet"), "{}", empty.stderr);
+}
+
+#[test]
+fn a_log_that_is_being_written_is_not_taken_over() {
+    let desk = with_log(2);
+    let vault = Vault::open(&VaultOptions {
+        state_dir: desk.path("state"),
+        service: "unused".into(),
+        passphrase: Some(SecretString::from("a passphrase for tests")),
+        backend: BackendChoice::File,
+    })
+    .unwrap();
+    let identity = Identity { machine_id: "m".into(), shim_version: "0".into() };
+    let key = AuditKey::new(*vault.audit_key().unwrap());
+    let _writing = AuditLog::open(&desk.path("state"), key, identity, Options::default()).unwrap();
+    for arguments in [&["audit", "rotate"][..], &["audit", "prune", "--older-than", "1d"]] {
+        let ended = desk.run(arguments).expect(69);
+        assert!(ended.stderr.contains("another process is writing"), "{}", ended.stderr);
+    }
+    desk.run(&["audit", "verify-all"]).expect(0);
+}

@@ -1,0 +1,312 @@
+//! `deskhand run` against the reference platform, and the commands that steer it.
+
+#![cfg(all(unix, feature = "platform"))]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod common;
+
+use common::{Desk, Going, finish};
+use platform::{Platform, PlatformOptions};
+use serde_json::json;
+use tokio::runtime::Runtime;
+
+/// The other side, and an installation that is signed in to it.
+struct Rig {
+    desk: Desk,
+    runtime: Runtime,
+    platform: Option<Platform>,
+    secrets: [String; 2],
+}
+
+impl Rig {
+    fn new() -> Self {
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let (platform, tokens) = runtime.block_on(async {
+            let platform = Platform::start(PlatformOptions::default()).await.unwrap();
+            platform.add_user("ann", "correct horse").await.unwrap();
+            let tokens = platform.issue_tokens("ann", platform::DEFAULT_CLIENT_ID).await.unwrap();
+            (platform, tokens)
+        });
+        let desk = Desk::new();
+        desk.configure(&format!("platform_url = '{}'\n[reconnect]\njitter_seconds = 0", platform.url()));
+        let token = json!({
+            "access_token": tokens.access_token, "refresh_token": tokens.refresh_token, "expires_in": tokens.expires_in
+        });
+        let ended = desk.run_with(&["login", "--with-token"], &token.to_string()).expect(0);
+        assert!(ended.stdout.starts_with("signed in to 127.0.0.1"), "{}", ended.stdout);
+        Self { desk, runtime, platform: Some(platform), secrets: [tokens.access_token, tokens.refresh_token] }
+    }
+
+    fn start(&self) -> Going {
+        Going::start(self.desk.command(&["run"]), true)
+    }
+
+    fn start_connected(&self) -> Going {
+        let mut running = self.start();
+        running.await_line("platform: connected");
+        running
+    }
+
+    fn connection(&self) -> String {
+        let status = self.desk.run(&["status", "--json"]).expect(0).json();
+        status["connection"]["state"].as_str().unwrap().to_owned()
+    }
+
+    fn stop_platform(&mut self) {
+        if let Some(platform) = self.platform.take() {
+            self.runtime.block_on(platform.stop());
+        }
+    }
+}
+
+impl Drop for Rig {
+    fn drop(&mut self) {
+        self.stop_platform();
+    }
+}
+
+#[test]
+fn a_run_connects_is_steered_and_ends_in_order() {
+    let rig = Rig::new();
+    let desk = &rig.desk;
+    let mut running = rig.start_connected();
+    let status = desk.run(&["status", "--json"]).expect(0).json();
+    assert_eq!(status["running"], true);
+    assert_eq!(status["pid"], running.child.id());
+    assert!(desk.run(&["status"]).expect(0).stdout.contains("connected"));
+
+    desk.run(&["pause"]).expect(0);
+    running.await_line("paused");
+    assert_eq!(desk.run(&["status", "--json"]).expect(0).json()["paused"], true);
+    desk.run(&["resume"]).expect(0);
+    running.await_line("resumed");
+    let unknown = desk.run(&["resume", "no-such-session"]).expect(1);
+    assert!(unknown.stderr.contains("not paused"), "{}", unknown.stderr);
+
+    desk.run(&["disconnect"]).expect(0);
+    assert_eq!(rig.connection(), "off");
+    desk.run(&["connect"]).expect(0);
+    running.await_line("platform: connected");
+    desk.run(&["audit", "rotate"]).expect(0);
+    desk.run(&["audit", "verify-all"]).expect(0);
+
+    running.signal("TERM");
+    assert_eq!(running.ended(), 0, "{}", running.all());
+    let records = desk.log_records();
+    let last = records.last().unwrap();
+    assert_eq!(
+        (last["op"].as_str(), last["details"]["reason"].as_str()),
+        (Some("SHIM_STOP"), Some("SIGTERM"))
+    );
+    desk.run(&["audit", "verify-all"]).expect(0);
+    desk.run(&["status"]).expect(69);
+}
+
+#[test]
+fn stop_throws_the_switch_and_it_stays_off_over_a_restart_until_connect() {
+    let rig = Rig::new();
+    let mut running = rig.start_connected();
+    let stopped = rig.desk.run(&["stop"]).expect(0).stdout;
+    let took = stopped.strip_prefix("stopped in ").and_then(|rest| rest.split(' ').next()).unwrap();
+    assert!(took.parse::<u64>().unwrap() <= 250, "{stopped}");
+    assert_eq!(rig.connection(), "off");
+    running.signal("INT");
+    assert_eq!(running.ended(), 0);
+
+    let mut running = rig.start();
+    running.await_line("off, as was said last");
+    assert_eq!(rig.connection(), "off");
+    rig.desk.run(&["connect"]).expect(0);
+    running.await_line("platform: connected");
+    running.signal("TERM");
+    assert_eq!(running.ended(), 0);
+    rig.start_connected();
+}
+
+#[test]
+fn of_two_at_once_one_runs_and_the_other_names_it() {
+    let rig = Rig::new();
+    let mut going = [rig.start(), rig.start()];
+    let first = going[0].child.id();
+    // Whichever it is: one ends, the other connects.
+    let loser = loop {
+        if let Some(loser) = going.iter_mut().position(|going| going.child.try_wait().unwrap().is_some()) {
+            break loser;
+        }
+        std::thread::yield_now();
+    };
+    let pids = [first, going[1].child.id()];
+    assert_eq!(going[loser].ended(), 78);
+    let said = going[loser].all();
+    assert!(said.contains(&format!("process {}", pids[1 - loser])), "{said}");
+    going[1 - loser].await_line("platform: connected");
+    let third = rig.desk.run(&["run"]).expect(78);
+    assert!(third.stderr.contains("already running"), "{}", third.stderr);
+}
+
+#[test]
+fn what_a_killed_run_leaves_is_no_obstacle() {
+    let rig = Rig::new();
+    let mut running = rig.start_connected();
+    running.child.kill().unwrap();
+    running.child.wait().unwrap();
+    rig.desk.run(&["status"]).expect(69);
+    rig.desk.run(&["connect"]).expect(69);
+    let mut running = rig.start_connected();
+    rig.desk.run(&["audit", "verify-all"]).expect(0);
+    running.signal("TERM");
+    assert_eq!(running.ended(), 0);
+}
+
+#[test]
+fn stop_ends_a_run_that_hangs_and_the_next_one_stays_off() {
+    let rig = Rig::new();
+    let mut running = rig.start_connected();
+    running.signal("STOP");
+    // Collected by us, as by a shell: else the process would stay in the table.
+    let pid = running.child.id();
+    let stop = std::thread::scope(|scope| {
+        let stop = scope.spawn(|| rig.desk.run(&["stop"]));
+        running.child.wait().unwrap();
+        stop.join().unwrap()
+    });
+    let stopped = stop.expect(0);
+    assert!(stopped.stdout.contains(&format!("process {pid} was ended")), "{stopped:?}");
+    let mut running = rig.start();
+    running.await_line("off, as was said last");
+}
+
+#[test]
+fn a_hang_up_reads_the_configuration_again_and_a_faulty_one_changes_nothing() {
+    let rig = Rig::new();
+    let mut running = rig.start_connected();
+    let url = rig.platform.as_ref().unwrap().url();
+    rig.desk.configure(&format!("platform_url = '{url}'\nmax_concurrent = 'many'"));
+    running.signal("HUP");
+    running.await_line("the configuration stays as it was");
+    rig.desk.configure(&format!("platform_url = '{url}'\n[rates]\ncommands_per_minute = 7"));
+    running.signal("HUP");
+    running.await_line("the configuration was read again");
+    let records = rig.desk.log_records();
+    let reloaded = records.iter().find(|record| record["op"] == "CONFIG_RELOADED").unwrap();
+    assert!(reloaded["details"]["keys"].to_string().contains("rates.commands_per_minute"), "{reloaded}");
+    // And a shared folder counts at once.
+    std::fs::create_dir(rig.desk.path("home/new")).unwrap();
+    rig.desk.run(&["roots", "add", rig.desk.path("home/new").to_str().unwrap()]).expect(0);
+    let reloads = rig.desk.log_records().iter().filter(|record| record["op"] == "CONFIG_RELOADED").count();
+    assert_eq!(reloads, 2);
+}
+
+#[test]
+fn a_run_without_its_platform_waits_for_it_and_is_still_steered() {
+    let mut rig = Rig::new();
+    rig.stop_platform();
+    let mut running = rig.start();
+    running.await_line("trying again");
+    assert!(rig.desk.run(&["doctor"]).expect(78).stdout.contains("FAIL platform.tcp"));
+    rig.desk.run(&["stop"]).expect(0);
+    assert_eq!(rig.connection(), "off");
+    let logout = rig.desk.run(&["logout"]).expect(69);
+    assert!(logout.stderr.contains("still signed in"), "{}", logout.stderr);
+}
+
+#[test]
+fn a_watcher_is_told_what_happens_until_the_end() {
+    let rig = Rig::new();
+    let mut running = rig.start_connected();
+    let mut watching = Going::start(rig.desk.command(&["status", "--watch", "--json"]), false);
+    let first = watching.await_line("machine_id");
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&first).unwrap()["running"], true);
+    let mut reading = Going::start(rig.desk.command(&["status", "--watch"]), false);
+    reading.await_line("sessions");
+    rig.desk.run(&["pause"]).expect(0);
+    let event = watching.await_line("paused");
+    assert_eq!(
+        serde_json::from_str::<serde_json::Value>(&event).unwrap(),
+        json!({"event": "paused", "paused": true, "reason": null})
+    );
+    reading.await_line("paused");
+    running.signal("TERM");
+    assert_eq!(running.ended(), 0);
+    assert_eq!((watching.ended(), reading.ended()), (0, 0));
+}
+
+#[test]
+fn a_healthy_installation_passes_doctor_while_it_runs() {
+    let rig = Rig::new();
+    let _running = rig.start_connected();
+    let found = rig.desk.run(&["doctor", "--json"]).expect(0).json();
+    let checks = found["checks"].as_array().unwrap();
+    for name in ["process", "platform.http", "platform.websocket", "sign_in", "audit", "keychain", "roots"] {
+        let check = checks.iter().find(|check| check["name"] == name).unwrap();
+        assert_eq!(check["status"], "ok", "{check}");
+    }
+    // Looking at it has not disturbed it.
+    assert_eq!(rig.connection(), "connected");
+}
+
+#[test]
+fn signing_out_revokes_and_a_new_run_needs_a_sign_in() {
+    let rig = Rig::new();
+    assert_eq!(rig.desk.run(&["logout"]).expect(0).stdout, "signed out\n");
+    rig.desk.run(&["run"]).expect(77);
+    // The revoked tokens are worth nothing: a run with them is told so, and ends as one that is signed out.
+    let token = json!({"access_token": rig.secrets[0], "refresh_token": rig.secrets[1], "expires_in": 3600});
+    rig.desk.run_with(&["login", "--with-token"], &token.to_string()).expect(0);
+    let mut running = rig.start();
+    assert_eq!(running.ended(), 77, "{}", running.all());
+    assert_eq!(rig.desk.log_records().last().unwrap()["op"], "SHIM_STOP");
+}
+
+#[test]
+fn no_token_and_no_passphrase_is_ever_logged() {
+    let rig = Rig::new();
+    let mut command = rig.desk.command(&["run"]);
+    command.env("DESKHAND_LOG", "trace");
+    let mut running = Going::start(command, true);
+    running.await_line("platform: connected");
+    rig.desk.run(&["stop"]).expect(0);
+    // Nor does it stand in the environment that other programs of the user can read.
+    let environment = std::fs::read(format!("/proc/{}/environ", running.child.id())).unwrap_or_default();
+    assert!(!String::from_utf8_lossy(&environment).contains("a passphrase for tests"));
+    running.signal("TERM");
+    assert_eq!(running.ended(), 0);
+    let mut all = running.all();
+    all.push_str(&std::fs::read_to_string(rig.desk.log()).unwrap());
+    for secret in rig.secrets.iter().map(String::as_str).chain(["a passphrase for tests"]) {
+        assert!(!all.contains(secret), "a secret was logged");
+    }
+}
+
+#[test]
+fn a_filter_that_is_none_is_said_and_does_no_harm() {
+    let desk = Desk::new();
+    let mut command = desk.command(&["roots", "list"]);
+    command.env("DESKHAND_LOG", "=[nonsense");
+    let ended = finish(command, "").expect(0);
+    assert!(ended.stderr.contains("DESKHAND_LOG is not a filter"), "{}", ended.stderr);
+}
+
+#[test]
+fn a_platform_of_ones_own_shows_its_user_once() {
+    let desk = Desk::new();
+    let database = desk.path("platform.db");
+    let arguments =
+        ["platform", "--listen", "127.0.0.1:0", "--database", database.to_str().unwrap(), "--user", "ann"];
+    let mut serving = Going::start(desk.command(&arguments), false);
+    let url = serving.await_line("url").split_whitespace().nth(1).unwrap().to_owned();
+    assert!(serving.await_line("user").contains("ann"));
+    serving.await_line("password");
+    let found = desk.run(&["doctor", "--json", "--platform-url", &url]).expect(78).json();
+    let checks = found["checks"].as_array().unwrap();
+    let check = checks.iter().find(|check| check["name"] == "platform.websocket").unwrap();
+    assert_eq!(check["status"], "ok", "{check}");
+    serving.signal("TERM");
+    assert_eq!(serving.ended(), 0);
+    let mut serving = Going::start(desk.command(&arguments), false);
+    serving.await_line("url");
+    serving.signal("INT");
+    assert_eq!(serving.ended(), 0);
+    assert!(!serving.all().contains("password"), "{}", serving.all());
+}
