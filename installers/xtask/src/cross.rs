@@ -94,6 +94,7 @@ impl<'a> Cross<'a> {
         command.env("CARGO", "/usr/bin/cargo").env("RUSTC", "/usr/bin/rustc").env("RUSTC_BOOTSTRAP", "1");
         command.env("CARGO_TARGET_DIR", self.folder.join("target"));
         command.args(words).args(["--locked", "-Zbuild-std=std,panic_unwind", "--target", self.triple]);
+        command.args(["-Zwarnings", "--config", "build.warnings='deny'"]);
         command.args(packages.iter().flat_map(|package| ["--package", package]));
         command
     }

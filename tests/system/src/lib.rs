@@ -1,6 +1,8 @@
 //! Harness of the whole-system tests: an executor with folders of its own ([`Rig`]), and a platform that says exactly what
 //! a test tells it to, true or not ([`scripted`]).
 
+#![allow(clippy::expect_used, reason = "a harness of tests: what fails here is a failed test")]
+
 pub mod rig;
 pub mod scripted;
 

@@ -128,7 +128,7 @@ async fn a_command_that_takes_too_long_is_ended_with_its_whole_tree() {
 /// Processes whose arguments contain this.
 fn running(what: &str) -> Vec<String> {
     let mut found = Vec::new();
-    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
         let cmdline = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
         let cmdline = String::from_utf8_lossy(&cmdline).replace('\0', " ");
         let stat = std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();

@@ -10,7 +10,8 @@
 //! The log fails closed. An operation first takes a [`Permit`]; that sets disk space aside for its record, and is
 //! refused while the log cannot be written. After a failed write everything is refused until [`AuditLog::try_recover`].
 //! On Linux, macOS and Windows space is set aside by allocating ahead of the end of the file. On file systems without
-//! that, free space is checked instead, and a disk that fills between permit and record is a failed write.
+//! that, free space is checked instead (not on Windows), and a disk that fills between permit and record is a failed
+//! write.
 //!
 //! A record is at most [`MAX_RECORD`] bytes. Longer strings, arrays and objects are cut, and the place says how much
 //! there was: a string keeps its beginning followed by `…[cut: 1048576 bytes, sha256 0123456789abcdef]` (the first 16

@@ -11,7 +11,9 @@ use std::time::{Duration, Instant};
 
 use audit::{AuditError, AuditKey, AuditLog, Options, Repair, verify_all, verify_file};
 use serde_json::json;
-use support::{details, file_read, identity, key, lines, log_of, open, records, written};
+#[cfg(unix)]
+use support::details;
+use support::{file_read, identity, key, lines, log_of, open, records, written};
 
 /// Set in the child's environment: this test binary plays a part in the folder named.
 const CHILD_DIR: &str = "DESKHAND_AUDIT_TEST_DIR";
@@ -43,6 +45,7 @@ fn wait_for_line(child: &mut Child, wanted: &str) -> BufReader<ChildStdout> {
     output
 }
 
+#[cfg(unix)]
 fn entry_of_a_kilobyte() -> audit::Entry {
     let mut entry = file_read(1);
     entry.details = details(json!({"path": "x".repeat(1000)}));
@@ -277,6 +280,7 @@ fn at_the_limit_on_file_size_operations_are_refused_and_granted_permits_hold() {
 }
 
 /// Writes until there is no space, holding four permits all the time, and then uses those.
+#[cfg(unix)]
 fn until_refused(log: &AuditLog) {
     let permits: Vec<_> = (0..4).map(|_| log.reserve().unwrap()).collect();
     let error = (0..100_000).find_map(|_| log.record(entry_of_a_kilobyte()).err());

@@ -151,9 +151,9 @@ pub(crate) fn reserve(file: &File, _from: u64, to: u64) -> io::Result<Allocation
     }
     let error = io::Error::last_os_error();
     match error.raw_os_error() {
-        // ERROR_INVALID_FUNCTION, ERROR_NOT_SUPPORTED, ERROR_INVALID_PARAMETER: not on this file system. What the disk
-        // refuses then is a failed write.
-        Some(1 | 50 | 87) => Ok(Allocation::Unsupported),
+        // ERROR_INVALID_FUNCTION, ERROR_NOT_SUPPORTED, ERROR_INVALID_PARAMETER, ERROR_CALL_NOT_IMPLEMENTED: not on this
+        // file system. What the disk refuses then is a failed write.
+        Some(1 | 50 | 87 | 120) => Ok(Allocation::Unsupported),
         _ => Err(error),
     }
 }

@@ -1,0 +1,132 @@
+//! `EXECUTE_COMMAND`: what it costs over a bare spawn, and what becomes of much output.
+
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use serde_json::json;
+use tokio_tungstenite::tungstenite::Utf8Bytes;
+
+use crate::daemon::Installation;
+use crate::measure::{Pair, in_turn, median, ms};
+use crate::process::{self, Pid};
+use crate::report::{Bar, Row};
+use crate::wire::{Ours, frame};
+
+/// How the command is given.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Form {
+    /// A program and its arguments.
+    Argv,
+    /// A line for a shell.
+    Line,
+}
+
+const ROUNDS: usize = 7;
+const COMMANDS: usize = 25;
+
+/// `true`, in each form beside the same spawned and waited for.
+pub(crate) fn exec(form: Form) -> Result<Vec<Row>> {
+    let (name, payload, argv): (_, _, &[&str]) = match form {
+        Form::Argv => ("exec-argv", json!({"argv": ["true"]}), &["true"]),
+        Form::Line => ("exec-line", json!({"command": "true"}), &["bash", "-c", "true"]),
+    };
+    let mut ours = Ours::start()?;
+    let frames: Vec<Utf8Bytes> =
+        (0..COMMANDS).map(|number| frame("EXECUTE_COMMAND", number, &payload)).collect();
+    let Pair { ours, floor } = in_turn(
+        ROUNDS,
+        || {
+            let each =
+                frames.iter().map(|frame| Ok(ms(ours.platform().drive(std::slice::from_ref(frame), 1)?)));
+            Ok(median(each.collect::<Result<_>>()?))
+        },
+        || Ok(median((0..COMMANDS).map(|_| spawned(argv)).collect::<Result<_>>()?)),
+    )?;
+    let note = format!("{payload}; floor: spawned and waited for");
+    Ok(vec![Row { name, ours, floor: Some(floor), unit: "ms", bar: Bar::OverFloorAtMost(2.0), note }])
+}
+
+fn spawned(argv: &[&str]) -> Result<f64> {
+    let began = Instant::now();
+    let mut command = Command::new(argv[0]);
+    command.args(&argv[1..]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    ensure!(command.spawn()?.wait()?.success(), "{argv:?} failed");
+    Ok(ms(began.elapsed()))
+}
+
+const OUTPUT_BYTES: u64 = 300_000_000;
+/// Between looks at the memory: the answer, which needs most, takes tens of milliseconds.
+const LOOK_EVERY: Duration = Duration::from_millis(2);
+
+/// 300 MB of output through the real `deskhand`. NULs are what costs most: six bytes each in the answer.
+pub(crate) fn output() -> Result<Vec<Row>> {
+    process::need_proc()?;
+    let installation = Installation::new()?;
+    let daemon = installation.run()?;
+    let mut control = installation.control();
+    let mut data = installation.session(&mut control, "bench")?;
+    let produce = format!("head -c {OUTPUT_BYTES} /dev/zero");
+    let text = format!("yes deskhand | head -c {OUTPUT_BYTES}");
+    let mut run = |command: &str| -> Result<f64> {
+        let began = Instant::now();
+        let answer = installation.request(&mut data, "EXECUTE_COMMAND", json!({"command": command}))?;
+        let took = began.elapsed();
+        ensure!(answer["output_truncated"] == true && answer["exit_code"] == 0, "not what was asked for");
+        Ok(OUTPUT_BYTES as f64 / 1e6 / took.as_secs_f64())
+    };
+    let drained = |command: &str| -> Result<f64> {
+        let began = Instant::now();
+        let line = format!("{command} | cat >/dev/null");
+        ensure!(Command::new("bash").args(["-c", &line]).status()?.success(), "{line} failed");
+        Ok(OUTPUT_BYTES as f64 / 1e6 / began.elapsed().as_secs_f64())
+    };
+    let zeros = in_turn(5, || run(&produce), || drained(&produce))?;
+    let texts = in_turn(3, || run(&text), || drained(&text))?;
+    let (of_text, of_zeros) =
+        (peak_pss(daemon.pid(), || run(&text))?, peak_pss(daemon.pid(), || run(&produce))?);
+    let rate_note = format!("head -c of /dev/zero; of `yes` text {:.2}", texts.ours / texts.floor);
+    let pss_note = format!(
+        "at the answer, supervisors included; of text {of_text:.1}; most ever resident {:.1}",
+        daemon.pid().peak_rss_mb()
+    );
+    let (rate, pss) = (Bar::RatioAtLeast(0.7), Bar::AtMost(60.0));
+    Ok(vec![
+        Row {
+            name: "output-rate",
+            ours: zeros.ours,
+            floor: Some(zeros.floor),
+            unit: "MB/s",
+            bar: rate,
+            note: rate_note,
+        },
+        Row { name: "output-pss", ours: of_zeros, floor: None, unit: "MB", bar: pss, note: pss_note },
+    ])
+}
+
+/// The most that the process and its supervisors had while `work` was done, in MB.
+fn peak_pss(pid: Pid, mut work: impl FnMut() -> Result<f64>) -> Result<f64> {
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let watch = scope.spawn(|| {
+            let (mut peak, mut tree) = (0.0_f64, pid.own_tree());
+            for look in 0_u32.. {
+                if done.load(Ordering::Relaxed) {
+                    break;
+                }
+                // Reading all of /proc takes longer than a look at few processes.
+                if look % 16 == 0 {
+                    tree = pid.own_tree();
+                }
+                peak = peak.max(process::pss_mb(&tree));
+                std::thread::sleep(LOOK_EVERY);
+            }
+            peak
+        });
+        let worked = work();
+        done.store(true, Ordering::Relaxed);
+        let peak = watch.join().map_err(|_| anyhow::anyhow!("watching the memory failed"))?;
+        worked.map(|_| peak)
+    })
+}
