@@ -1,21 +1,25 @@
 //! `cargo xtask bench`: the benchmarks with their floors, optimised.
 
 use std::path::Path;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 use anyhow::Result;
 
 use crate::process;
 use crate::workspace::Workspace;
 
-/// Builds the bench package in release and runs it; it prints both sides and their ratio.
+/// Builds the benchmarks and the binary that some of them start, and becomes the benchmarks.
 pub(crate) fn run(names: &[String], json: Option<&Path>) -> Result<ExitCode> {
     let workspace = Workspace::load()?;
-    let mut bench = workspace.cargo();
-    bench.args(["run", "--release", "--package", "bench", "--"]).args(names);
+    let mut build = workspace.cargo();
+    build.args(["build", "--release", "--package", "bench", "--package", "deskhand"]);
+    process::run(&mut build)?;
+
+    let binary = workspace.target.join("release").join(format!("bench{}", std::env::consts::EXE_SUFFIX));
+    let mut bench = Command::new(binary);
+    bench.args(names);
     if let Some(json) = json {
-        // The bench runs at the workspace's root; the path was said in the caller's folder.
-        bench.arg("--json").arg(std::path::absolute(json)?);
+        bench.arg("--json").arg(json);
     }
     process::become_command(&mut bench)
 }

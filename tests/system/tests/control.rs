@@ -1,5 +1,7 @@
 //! The person's side: kill switch, pause, disconnect, consent, and a log that cannot be written.
 
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 

@@ -17,7 +17,7 @@ use tracing::{debug, error};
 
 use crate::config::{Config, Dirs, Platform};
 use crate::connection::{Delays, Line, Sockets, Timings};
-use crate::consent::{Action, Approved, Canonical, Consent, Denied, Scope, Withdrawal};
+use crate::consent::{Action, Approved, Consent, Denied, Scope, Withdrawal};
 use crate::control::{Browsable, GrantKey, Sessions};
 use crate::dispatch::{Asks, Call, details, errors};
 use crate::events::{ConnectionState, Event};
@@ -266,16 +266,14 @@ impl Machine {
         call: &Call,
         kind: MessageType,
         asks: Asks,
-        params: &P,
-    ) -> Result<Approved, ErrorPayload> {
+        params: P,
+    ) -> Result<Approved<P>, ErrorPayload> {
         let session = call.session();
-        let payload =
-            serde_json::to_value(params).map(|value| Canonical::of(&value)).map_err(|_| cancelled())?;
         let action = Action {
             session_id: session.id.to_string(),
             request_type: kind.to_string(),
             capability: asks.capability,
-            payload,
+            params,
             root: session.root.path().to_owned(),
             view: asks.view,
             program: asks.program,

@@ -34,7 +34,7 @@ const FILE: &str = "off";
 
 /// Whether it is off. A note that cannot be read counts as one: it fails closed.
 #[must_use]
-pub(crate) fn recall(state_dir: &Path) -> Option<Off> {
+pub fn recall(state_dir: &Path) -> Option<Off> {
     match fs::read_to_string(state_dir.join(FILE)) {
         Ok(text) if text.trim() == Off::Disconnected.name() => Some(Off::Disconnected),
         Ok(_) => Some(Off::Stopped),
@@ -48,7 +48,7 @@ pub(crate) fn recall(state_dir: &Path) -> Option<Off> {
 /// # Errors
 ///
 /// When the state folder cannot be written.
-pub(crate) fn remember(state_dir: &Path, off: Off) -> io::Result<()> {
+pub fn remember(state_dir: &Path, off: Off) -> io::Result<()> {
     crate::control::replace(&state_dir.join(FILE), off.name().as_bytes())
 }
 

@@ -52,6 +52,11 @@ pub(super) struct Hunt<'a> {
     dead: HashSet<i32>,
 }
 
+/// A process whose children are to be looked at, and how many threads it has.
+type Parent = (i32, u32);
+
+const UNKNOWN: u32 = 0;
+
 /// What one walk over the trees found.
 #[derive(Default)]
 struct Pass {
@@ -135,22 +140,27 @@ impl<'a> Hunt<'a> {
         let mut parents = HashSet::new();
         let mut next = Vec::new();
         for root in self.roots {
-            if Stat::of(root.pid).is_ok_and(|stat| root.is(&stat)) {
-                parents.insert(root.pid);
-                next.push(root.pid);
+            if let Ok(stat) = Stat::of(root.pid)
+                && root.is(&stat)
+            {
+                next.push((root.pid, stat.threads));
             }
         }
         self.pass_orphans(&family, signals, &mut found, &mut next);
-        parents.extend(next.iter().copied());
-        while let Some(parent) = next.pop() {
-            for child in family.children(parent) {
+        parents.extend(next.iter().map(|(pid, _)| *pid));
+        while let Some((parent, threads)) = next.pop() {
+            let Ok(children) = family.children(parent, threads) else {
+                found.unsettled = true;
+                continue;
+            };
+            for child in children {
                 if parents.contains(&child) {
                     continue;
                 }
                 // Its parent may have ended meanwhile, and then it has another one of the tree.
                 match strike(child, signals, |stat| parents.contains(&stat.parent)) {
-                    Struck::Alive => self.note(child, &mut found),
-                    Struck::Denied => {}
+                    Struck::Alive(stat) => self.note(&stat, &mut found, &mut next),
+                    Struck::Denied => next.push((child, UNKNOWN)),
                     Struck::Dead => {
                         self.dead.insert(child);
                         continue;
@@ -161,34 +171,40 @@ impl<'a> Hunt<'a> {
                     }
                 }
                 parents.insert(child);
-                next.push(child);
             }
         }
         found
     }
 
-    fn note(&mut self, pid: i32, found: &mut Pass) {
-        found.fresh |= self.seen.insert(pid);
-        found.alive.push(pid);
+    fn note(&mut self, stat: &Stat, found: &mut Pass, next: &mut Vec<Parent>) {
+        found.fresh |= self.seen.insert(stat.pid);
+        found.alive.push(stat.pid);
+        next.push((stat.pid, stat.threads));
     }
 
-    fn pass_orphans(&mut self, family: &Family, signals: &[Signal], found: &mut Pass, next: &mut Vec<i32>) {
+    fn pass_orphans(
+        &mut self,
+        family: &Family,
+        signals: &[Signal],
+        found: &mut Pass,
+        next: &mut Vec<Parent>,
+    ) {
         let Some(since) = self.orphans_since else { return };
         let us = getpid().as_raw_nonzero().get();
         let Ok(session) = getsid(None) else { return };
         let session = session.as_raw_nonzero().get();
-        let children = family.children(us);
+        let Ok(children) = family.children(us, UNKNOWN) else {
+            found.unsettled = true;
+            return;
+        };
         // Asked for after the look: a supervisor leaves our session only once it is known.
         let supervisors = known_supervisors();
         for child in children.into_iter().filter(|child| !supervisors.contains(child)) {
             let is_orphan =
                 |stat: &Stat| stat.parent == us && stat.session != session && stat.started >= since;
             match strike(child, signals, is_orphan) {
-                Struck::Alive => {
-                    self.note(child, found);
-                    next.push(child);
-                }
-                Struck::Denied => next.push(child),
+                Struck::Alive(stat) => self.note(&stat, found, next),
+                Struck::Denied => next.push((child, UNKNOWN)),
                 Struck::Dead => reap(child),
                 Struck::Gone => found.unsettled = true,
                 Struck::Stranger => {}

@@ -16,9 +16,9 @@ pub(super) struct Stat {
     pub(super) session: i32,
     /// In clock ticks since boot: with the number it names a process for good.
     pub(super) started: u64,
+    pub(super) threads: u32,
     state: u8,
     flags: u32,
-    threads: u32,
 }
 
 impl Stat {
@@ -89,38 +89,53 @@ impl Family {
             return Family::Listed;
         }
         let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
-        for stat in numbers("/proc").into_iter().filter_map(|pid| Stat::of(pid).ok()) {
+        for stat in numbers("/proc").unwrap_or_default().into_iter().filter_map(|pid| Stat::of(pid).ok()) {
             children.entry(stat.parent).or_default().push(stat.pid);
         }
         Family::Scanned(children)
     }
 
-    pub(super) fn children(&self, pid: i32) -> Vec<i32> {
-        match self {
-            Family::Scanned(children) => children.get(&pid).cloned().unwrap_or_default(),
-            Family::Listed => {
-                let mut children = Vec::new();
-                for thread in numbers(&format!("/proc/{pid}/task")) {
-                    let list = fs::read_to_string(format!("/proc/{pid}/task/{thread}/children"));
-                    let list = list.unwrap_or_default();
-                    children.extend(list.split_ascii_whitespace().filter_map(|pid| pid.parse::<i32>().ok()));
-                }
-                children
-            }
-        }
+    /// The children of all threads of `pid`; none when there is no such process. `threads` as [`Stat`] has it, 0 when
+    /// unknown.
+    ///
+    /// # Errors
+    /// `/proc` cannot be read, for want of handles say: whether there are any is not known.
+    pub(super) fn children(&self, pid: i32, threads: u32) -> io::Result<Vec<i32>> {
+        let read = match self {
+            Family::Scanned(children) => return Ok(children.get(&pid).cloned().unwrap_or_default()),
+            // Most have one thread, of the same number.
+            Family::Listed if threads == 1 => children_of_thread(pid, pid),
+            Family::Listed => numbers(&format!("/proc/{pid}/task")).and_then(|threads| {
+                let lists: io::Result<Vec<_>> =
+                    threads.into_iter().map(|thread| children_of_thread(pid, thread)).collect();
+                Ok(lists?.concat())
+            }),
+        };
+        read.or_else(none_when_gone)
     }
 }
 
-fn numbers(folder: &str) -> Vec<i32> {
-    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
-    entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+fn children_of_thread(pid: i32, thread: i32) -> io::Result<Vec<i32>> {
+    let list = fs::read_to_string(format!("/proc/{pid}/task/{thread}/children")).or_else(none_when_gone)?;
+    Ok(list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect())
+}
+
+/// A process may end at any moment of a look at it.
+fn none_when_gone<T: Default>(error: io::Error) -> io::Result<T> {
+    let is_gone =
+        error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(Errno::SRCH.raw_os_error());
+    if is_gone { Ok(T::default()) } else { Err(error) }
+}
+
+fn numbers(folder: &str) -> io::Result<Vec<i32>> {
+    Ok(fs::read_dir(folder)?.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
 }
 
 /// What came of a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Struck {
     /// It lives, and has the signal.
-    Alive,
+    Alive(Stat),
     /// It has ended, and waits to be reaped.
     Dead,
     /// There is no such process any more.
@@ -141,12 +156,12 @@ pub(super) fn strike(pid: i32, signals: &[Signal], is_it: impl Fn(&Stat) -> bool
         // Before Linux 5.3, or no handle to spare: the number alone, with the look just before.
         Err(_) => None,
     };
-    match Stat::of(pid) {
+    let stat = match Stat::of(pid) {
         Ok(stat) if !is_it(&stat) => return Struck::Stranger,
         Ok(stat) if stat.is_dead() => return Struck::Dead,
-        Ok(_) => {}
+        Ok(found) => found,
         Err(_) => return Struck::Gone,
-    }
+    };
     for signal in signals {
         let sent = match &handle {
             Some(handle) => pidfd_send_signal(handle, *signal),
@@ -158,7 +173,7 @@ pub(super) fn strike(pid: i32, signals: &[Signal], is_it: impl Fn(&Stat) -> bool
             Err(_) => return Struck::Gone,
         }
     }
-    Struck::Alive
+    Struck::Alive(stat)
 }
 
 #[cfg(test)]
@@ -199,7 +214,8 @@ mod tests {
         let me = std::process::id() as i32;
         let stat = Stat::of(me).unwrap();
         assert!(!stat.is_dead());
-        assert!(Family::now().children(stat.parent).contains(&me));
+        assert!(Family::now().children(stat.parent, 0).unwrap().contains(&me));
+        assert_eq!(Family::now().children(i32::MAX, 1).unwrap(), []);
     }
 
     #[test]

@@ -119,7 +119,7 @@ impl Supervisor {
         let is_it_and_adopts = |stat: &Stat| stat.started == self.root.started && !stat.is_ending();
         if self.end.is_none() && !self.reaped {
             match strike(self.root.pid, &[Signal::KILL], is_it_and_adopts) {
-                Struck::Alive => self.end = Some(End::Orderly),
+                Struck::Alive(_) => self.end = Some(End::Orderly),
                 Struck::Dead | Struck::Gone | Struck::Stranger | Struck::Denied => {}
             }
         }

@@ -16,14 +16,14 @@ const MAX_LINES: usize = 100;
 
 /// A request's payload in the one form that is compared: JSON, keys sorted, nothing between the tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Canonical(Vec<u8>);
+pub(super) struct Canonical(Vec<u8>);
 
 impl Canonical {
-    /// The canonical form of `payload`.
-    pub fn of(payload: &Value) -> Self {
+    /// The canonical form of `payload`; an error when it has none in JSON.
+    pub(super) fn of(payload: &impl Serialize) -> serde_json::Result<Self> {
         let mut bytes = Vec::new();
-        write(payload, &mut bytes);
-        Self(bytes)
+        write(&serde_json::to_value(payload)?, &mut bytes);
+        Ok(Self(bytes))
     }
 }
 
@@ -62,15 +62,16 @@ fn write(value: &Value, into: &mut Vec<u8>) {
 
 /// One request that needs consent.
 #[derive(Clone, Debug)]
-pub struct Action {
+pub struct Action<P> {
     /// The chat.
     pub session_id: String,
     /// The wire type, such as `EXECUTE_COMMAND`.
     pub request_type: String,
     /// Its class.
     pub capability: Capability,
-    /// All of its payload.
-    pub payload: Canonical,
+    /// All of its payload: the very value that an approval gives back to be acted on. Its canonical form is made only when
+    /// somebody has to be asked; of a file's content that takes longer than writing it.
+    pub params: P,
     /// The session's canonical root.
     pub root: PathBuf,
     /// What a prompt shows.
@@ -79,9 +80,10 @@ pub struct Action {
     pub program: ProgramMatch,
 }
 
-impl Action {
-    pub(super) fn digest(&self) -> Digest {
-        Digest::of(&self.session_id, &self.request_type, &self.root, &self.payload)
+impl<P: Serialize> Action<P> {
+    /// What tells it from every other action.
+    pub(super) fn digest(&self) -> serde_json::Result<Digest> {
+        Ok(Digest::of(&self.session_id, &self.request_type, &self.root, &Canonical::of(&self.params)?))
     }
 }
 
@@ -128,8 +130,8 @@ impl ActionView {
         Self { title: visible_line(title).chars().take(200).collect(), lines: Vec::new(), left_out: 0 }
     }
 
-    /// Adds a detail. Of a long one the beginning and the end are shown and the count of what is not; the digest
-    /// that binds the approval is over the payload, so over all of it.
+    /// Adds a detail. Of a long one the beginning and the end are shown and the count of what is not; the approval
+    /// is of the whole payload, and so is the digest by which equal requests share a prompt.
     #[must_use]
     pub fn with(mut self, label: &str, text: &str) -> Self {
         let used: usize = self.lines.iter().map(|line| line.text.len()).sum();
@@ -156,13 +158,13 @@ mod tests {
         let one: Value =
             serde_json::from_str(r#"{ "b": [1, {"y": null, "x": "é\"\n"}], "a": 1.5 }"#).unwrap();
         let other: Value = serde_json::from_str(r#"{"a":1.5,"b":[1,{"x":"é\"\n","y":null}]}"#).unwrap();
-        assert_eq!(Canonical::of(&one), Canonical::of(&other));
-        assert_eq!(Canonical::of(&one).0, r#"{"a":1.5,"b":[1,{"x":"é\"\n","y":null}]}"#.as_bytes());
+        assert_eq!(Canonical::of(&one).unwrap(), Canonical::of(&other).unwrap());
+        assert_eq!(Canonical::of(&one).unwrap().0, r#"{"a":1.5,"b":[1,{"x":"é\"\n","y":null}]}"#.as_bytes());
     }
 
     #[test]
     fn whatever_differs_in_an_action_differs_in_its_digest() {
-        let payload = |text: &str| Canonical::of(&json!({"command": text}));
+        let payload = |text: &str| Canonical::of(&json!({"command": text})).unwrap();
         let root = Path::new("/r");
         let digest = Digest::of("s", "T", root, &payload("ls"));
         assert_eq!(digest, Digest::of("s", "T", root, &payload("ls")));

@@ -1,6 +1,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
+use serde::Serialize;
 use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -69,7 +70,11 @@ impl Consent {
     }
 
     /// Decides about one action; asks when that is needed, for as long as it takes or until `cancel`.
-    pub async fn decide(&self, action: Action, cancel: &CancellationToken) -> Result<Approved, Denied> {
+    pub async fn decide<P: Serialize>(
+        &self,
+        action: Action<P>,
+        cancel: &CancellationToken,
+    ) -> Result<Approved<P>, Denied> {
         let asked_at = Instant::now();
         let era = Era::current(&self.shared.era);
         let mut settled = self.settle(&action, cancel).await;
@@ -80,9 +85,8 @@ impl Consent {
         let waited_ms = u64::try_from(asked_at.elapsed().as_millis()).unwrap_or(u64::MAX);
         match settled {
             Ok(grounds) => Ok(Approved {
-                digest: action.digest(),
                 program: action.program.path().map(ToOwned::to_owned),
-                root: action.root,
+                params: action.params,
                 facts: Facts {
                     capability,
                     decision: "allowed",
@@ -100,7 +104,7 @@ impl Consent {
         }
     }
 
-    async fn settle(&self, action: &Action, cancel: &CancellationToken) -> Settled {
+    async fn settle<P: Serialize>(&self, action: &Action<P>, cancel: &CancellationToken) -> Settled {
         if cancel.is_cancelled() {
             return Err(Refusal::withdrawn(Withdrawal::Cancelled));
         }
@@ -114,7 +118,15 @@ impl Consent {
             }
             Some(_) => {}
         }
-        match self.shared.change(|desk| desk.ask(action, Now::get())) {
+        // Without the lock: a payload may be long.
+        let Ok(digest) = action.digest() else {
+            tracing::error!(
+                request_type = action.request_type,
+                "a payload has no form in JSON and cannot be shown"
+            );
+            return Err(Refusal::new(Reason::Rule));
+        };
+        match self.shared.change(|desk| desk.ask(action, digest, Now::get())) {
             Ok(ticket) => self.wait(ticket, cancel).await,
             Err(settled) => settled,
         }

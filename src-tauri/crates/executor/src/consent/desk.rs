@@ -118,7 +118,7 @@ impl Desk {
     }
 
     /// What is decided without asking; none when somebody has to be asked.
-    pub(super) fn decided(&self, action: &Action, now: Now) -> Option<Settled> {
+    pub(super) fn decided<P>(&self, action: &Action<P>, now: Now) -> Option<Settled> {
         if self.is_paused(&action.session_id) {
             return Some(Err(Refusal::withdrawn(Withdrawal::Paused)));
         }
@@ -133,11 +133,10 @@ impl Desk {
     }
 
     /// Puts the action before the person: at an open prompt that asks the same, else at a new one.
-    pub(super) fn ask(&mut self, action: &Action, now: Now) -> Result<Ticket, Settled> {
+    pub(super) fn ask<P>(&mut self, action: &Action<P>, digest: Digest, now: Now) -> Result<Ticket, Settled> {
         if let Some(settled) = self.decided(action, now) {
             return Err(settled);
         }
-        let digest = action.digest();
         // Each recording is asked for on its own.
         let shares = action.capability != Capability::Record;
         let same = self.open.iter().position(|open| shares && open.digest == digest);
@@ -155,7 +154,7 @@ impl Desk {
         Ok(ticket)
     }
 
-    fn open_prompt(&mut self, action: &Action, digest: Digest) -> usize {
+    fn open_prompt<P>(&mut self, action: &Action<P>, digest: Digest) -> usize {
         let prompt = Arc::new(Prompt::of(action, self.policy.host()));
         self.events.push_back(ConsentEvent::Opened { prompt: Arc::clone(&prompt) });
         self.open.push_back(Open {
@@ -382,7 +381,7 @@ impl Desk {
     }
 }
 
-fn cover(action: &Action) -> Cover {
+fn cover<P>(action: &Action<P>) -> Cover {
     Cover { session_id: action.session_id.clone(), capability: action.capability, root: action.root.clone() }
 }
 

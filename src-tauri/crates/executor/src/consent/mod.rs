@@ -1,8 +1,8 @@
 //! Who may do what, and the question to the person where that is open (safety.md §3).
 //!
 //! [`Consent::decide`] takes an [`Action`] and gives an [`Approved`] or a [`Denied`]. Nothing else makes an
-//! [`Approved`], it is bound to a digest of the exact action, and it is used up by the one call that acts on it:
-//! what runs is what was shown.
+//! [`Approved`], it owns the payload of the action that was asked for, and it is used up by the one call that acts on it:
+//! what runs is what was shown. Equal requests share a prompt; a digest of the exact action tells which are equal.
 //!
 //! Invariants:
 //! - Nobody there, a hanging prompter, a full queue, a lost task: each ends as a denial.
@@ -27,11 +27,11 @@ mod terminal;
 mod tests;
 mod text;
 
-pub use action::{Action, ActionView, Canonical, ViewLine};
+pub use action::{Action, ActionView, ViewLine};
 pub use capability::Capability;
 pub use decide::Consent;
 pub use event::ConsentEvent;
-pub use outcome::{Approved, Denied, Facts, NotApproved, Reason, Scope, Withdrawal};
+pub use outcome::{ApprovalWithdrawn, Approved, Denied, Facts, Reason, Scope, Withdrawal};
 pub use policy::Policy;
 pub use program::ProgramMatch;
 pub use prompt::{Answer, AnswerError, End, Prompt, PromptId, PromptView, Prompter, UnknownPrompt};

@@ -1,13 +1,12 @@
 //! How a request for consent ended.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::action::{Canonical, Digest};
 use super::capability::Capability;
 use super::prompt::PromptId;
 
@@ -133,46 +132,40 @@ impl Denied {
     }
 }
 
-/// Yes, to exactly one action: only [`super::Consent::decide`] makes one, and [`Approved::check`] uses it up.
+/// Yes, to exactly one action: only [`super::Consent::decide`] makes one, out of that action, whose payload it keeps. Nothing
+/// reaches the payload but [`Approved::take`], which uses the approval up: what runs is what was approved.
 #[derive(Debug)]
-#[must_use = "an approval is for one action; check it against that action"]
-pub struct Approved {
-    pub(super) digest: Digest,
-    pub(super) root: PathBuf,
+#[must_use = "an approval is for one action; take what was approved out of it"]
+pub struct Approved<P> {
+    pub(super) params: P,
     pub(super) program: Option<PathBuf>,
     pub(super) facts: Facts,
     pub(super) era: Era,
 }
 
-/// The approval is not for this.
+/// The kill switch came between the approval and its use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum NotApproved {
-    /// Something in the action differs from what was approved.
-    #[error("the action is not the one that was approved")]
-    AnotherAction,
-    /// The kill switch came in between.
-    #[error("the approval was withdrawn")]
-    Withdrawn,
-}
+#[error("the approval was withdrawn")]
+pub struct ApprovalWithdrawn;
 
-impl Approved {
+impl<P> Approved<P> {
     /// For the audit log.
     pub fn facts(&self) -> &Facts {
         &self.facts
     }
 
     /// For a command given as an argument list, the file that a rule compared. Run this one.
-    pub fn program(&self) -> Option<&std::path::Path> {
+    pub fn program(&self) -> Option<&Path> {
         self.program.as_deref()
     }
 
-    /// Uses the approval for the action about to happen. Whatever does something calls this first, with what it
-    /// is about to do.
-    pub fn check(self, session_id: &str, request_type: &str, payload: &Canonical) -> Result<(), NotApproved> {
-        if Digest::of(session_id, request_type, &self.root, payload) != self.digest {
-            return Err(NotApproved::AnotherAction);
-        }
-        if self.era.is_over() { Err(NotApproved::Withdrawn) } else { Ok(()) }
+    /// Uses the approval, right before the action happens, and gives what was approved.
+    ///
+    /// # Errors
+    ///
+    /// [`ApprovalWithdrawn`] when the kill switch was thrown since it was asked for.
+    pub fn take(self) -> Result<P, ApprovalWithdrawn> {
+        if self.era.is_over() { Err(ApprovalWithdrawn) } else { Ok(self.params) }
     }
 }
 

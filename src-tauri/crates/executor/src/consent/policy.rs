@@ -111,8 +111,8 @@ pub(super) struct Subject<'a> {
     pub(super) program: &'a program::ProgramMatch,
 }
 
-impl<'a> From<&'a Action> for Subject<'a> {
-    fn from(action: &'a Action) -> Self {
+impl<'a, P> From<&'a Action<P>> for Subject<'a> {
+    fn from(action: &'a Action<P>) -> Self {
         Self { capability: action.capability, root: &action.root, program: &action.program }
     }
 }

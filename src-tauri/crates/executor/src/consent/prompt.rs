@@ -105,7 +105,7 @@ pub struct Prompt {
 }
 
 impl Prompt {
-    pub(super) fn of(action: &Action, host: &str) -> Self {
+    pub(super) fn of<P>(action: &Action<P>, host: &str) -> Self {
         // A recording is asked for each time, so no answer to one reaches further.
         let offers = match action.capability {
             Capability::Record => vec![Answer::Deny, Answer::AllowOnce, Answer::DenyAndDisconnect],

@@ -71,18 +71,26 @@ impl<R> From<Result<R, ErrorPayload>> for Done<R> {
     }
 }
 
-/// An action that went through the consent step. Only [`serve`] makes one, and an operation cannot run without: what runs
-/// is the very value that was shown.
+/// An action that went through the consent step and is about to happen. It comes from the consent step's approval and from
+/// nowhere else, and an operation cannot run without: what runs is the very value that was approved.
 pub(crate) struct ApprovedAction<P> {
     params: P,
-    proof: Approved,
+    program_of_rule: Option<String>,
 }
 
 impl<P> ApprovedAction<P> {
+    /// Uses up the approval, unless the kill switch has ended it.
+    fn begin(approved: Approved<P>) -> Result<Self, ErrorPayload> {
+        let by_rule = approved.facts().scope == Some(Scope::Rule);
+        let program =
+            approved.program().filter(|_| by_rule).and_then(|path| path.to_str()).map(str::to_owned);
+        let params = approved.take().map_err(|_| cancelled())?;
+        Ok(Self { params, program_of_rule: program })
+    }
+
     /// The file that a rule allowed, when it was a rule.
     pub(crate) fn program_of_rule(&self) -> Option<String> {
-        let by_rule = self.proof.facts().scope == Some(Scope::Rule);
-        self.proof.program().filter(|_| by_rule).and_then(|path| path.to_str()).map(str::to_owned)
+        self.program_of_rule.clone()
     }
 
     pub(crate) fn into_params(self) -> P {
@@ -148,10 +156,10 @@ pub(crate) async fn serve<O: Operation>(
                     .unwrap_or(error);
                 (encode_error(&incoming.id, &error), Some(error.code.as_str().to_owned()))
             }
-            Ok((action, held)) => {
+            Ok((approved, held)) => {
                 let (machine, call) = (machine.clone(), call);
                 let work = move || {
-                    let answered = finish::<O>(action, &call, &machine, permit, record);
+                    let answered = finish::<O>(approved, &call, &machine, permit, record);
                     drop(held);
                     answered
                 };
@@ -183,7 +191,7 @@ async fn prepare<O: Operation>(
     slot: &Slot,
     payload: &str,
     record: &mut Record,
-) -> Result<(ApprovedAction<O::Params>, Box<dyn Send>), ErrorPayload> {
+) -> Result<(Approved<O::Params>, Box<dyn Send>), ErrorPayload> {
     let session = call.session();
     let machine = &session.machine;
     call.connection.granted(O::KIND)?;
@@ -196,21 +204,25 @@ async fn prepare<O: Operation>(
     let params = parsed.value;
     record.details(O::details(&params, call));
     let asks = O::asks(&params, call)?;
-    let proof = machine.ask(call, O::KIND, asks, &params).await?;
+    let approved = machine.ask(call, O::KIND, asks, params).await?;
     let place = O::admit(call)?;
     let turn = slot.turn(&call.stop).await.ok_or_else(cancelled)?;
-    Ok((ApprovedAction { params, proof }, Box::new((place, turn))))
+    Ok((approved, Box::new((place, turn))))
 }
 
 /// The capability, its record and its answer, on one blocking thread.
 fn finish<O: Operation>(
-    action: ApprovedAction<O::Params>,
+    approved: Approved<O::Params>,
     call: &Call,
     machine: &crate::machine::Machine,
     permit: audit::Permit,
     mut record: Record,
 ) -> (Option<Response>, Option<String>) {
-    let done = catch_unwind(AssertUnwindSafe(|| O::run(action, call))).unwrap_or_else(|_| {
+    let run = || match ApprovedAction::begin(approved) {
+        Ok(action) => O::run(action, call),
+        Err(withdrawn) => Err(withdrawn).into(),
+    };
+    let done = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {
         error!(op = %O::KIND, "an operation panicked");
         Err(ErrorPayload::new(
             ErrorCode::InternalError,

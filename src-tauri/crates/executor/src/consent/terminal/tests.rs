@@ -48,12 +48,12 @@ impl Seat {
         Self { keyboard, screen, seen: String::new(), consent, terminal: Some(terminal) }
     }
 
-    fn ask(&self, command: &str) -> tokio::task::JoinHandle<Result<Approved, Denied>> {
+    fn ask(&self, command: &str) -> tokio::task::JoinHandle<Result<Approved<serde_json::Value>, Denied>> {
         let action = Action {
             session_id: "chat".into(),
             request_type: "EXECUTE_COMMAND".into(),
             capability: Capability::Shell,
-            payload: Canonical::of(&serde_json::json!({ "command": command })),
+            params: serde_json::json!({ "command": command }),
             root: "/work".into(),
             view: ActionView::new("run a command").with("Command", command),
             program: ProgramMatch::none(),

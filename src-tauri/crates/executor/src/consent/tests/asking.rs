@@ -19,7 +19,7 @@ async fn the_prompt_shows_who_asks_and_exactly_what() {
         prompt_id: Some(prompt.id),
     };
     assert_eq!(*approved.facts(), facts);
-    approved.check("chat-1", "EXECUTE_COMMAND", &Canonical::of(&payload("git status; rm -rf ~"))).unwrap();
+    assert_eq!(approved.take(), Ok(payload("git status; rm -rf ~")));
 }
 
 #[tokio::test(start_paused = true)]

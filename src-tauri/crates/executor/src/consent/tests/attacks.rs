@@ -3,18 +3,60 @@
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn an_approval_is_for_exactly_one_action() {
-    let rig = Rig::with("[consent]\nshell = \"allow\"");
-    let token = CancellationToken::new();
-    let approved = async || rig.consent.decide(shell("s", "ls"), &token).await.unwrap();
-    let canonical = |command| Canonical::of(&payload(command));
-    for (session, request, command) in
-        [("s", "EXECUTE_COMMAND", "ls; rm -rf ~"), ("s", "FILE_DELETE", "ls"), ("t", "EXECUTE_COMMAND", "ls")]
-    {
-        let refused = approved().await.check(session, request, &canonical(command));
-        assert_eq!(refused, Err(NotApproved::AnotherAction));
+async fn an_approval_gives_back_exactly_what_was_asked_for() {
+    let rig = Rig::with("[consent]\nscreen = \"allow\"");
+    let unasked = rig.ask(action("s", Capability::Screen, "look")).await.unwrap().unwrap();
+    assert_eq!(unasked.take(), Ok(payload("look")));
+    // Of two that wait at once, each gets its own, whatever order they are answered in.
+    let asked = [rig.ask(shell("s", "ls")), rig.ask(shell("s", "ls; rm -rf ~"))];
+    rig.waiting(2).await;
+    for _ in 0..2 {
+        let prompt = rig.shown().await;
+        let dangerous = prompt.lines[0].text == "ls; rm -rf ~";
+        rig.answer(&prompt, if dangerous { Answer::Deny } else { Answer::AllowOnce }).await;
     }
-    assert_eq!(approved().await.check("s", "EXECUTE_COMMAND", &canonical("ls")), Ok(()));
+    let [harmless, dangerous] = asked;
+    assert_eq!(harmless.await.unwrap().unwrap().take(), Ok(payload("ls")));
+    assert_eq!(dangerous.await.unwrap().unwrap_err().reason, Reason::Declined);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_to_one_action_is_none_to_another_that_differs_in_anything() {
+    let rig = Rig::new();
+    let plain = || shell("s", "ls");
+    let mut others = [plain(), plain(), plain(), shell("t", "ls"), shell("s", "ls ")];
+    others[0].request_type = "FILE_DELETE".into();
+    others[1].root = root().join("elsewhere");
+    // It looks the same, but more is asked for than is shown.
+    others[2].params["env"] = json!({"PATH": "/tmp"});
+    let count = others.len();
+    let first = rig.ask(plain());
+    let prompt = rig.shown().await;
+    let asked = others.map(|other| rig.ask(other));
+    rig.waiting(1 + count).await;
+    assert_eq!(rig.consent.open_prompts().len(), 1 + count);
+    rig.answer(&prompt, Answer::AllowOnce).await;
+    let _ = first.await.unwrap().unwrap();
+    rig.waiting(count).await;
+    rig.consent.withdraw_all(Withdrawal::Cancelled);
+    for asked in asked {
+        asked.await.unwrap().unwrap_err();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_payload_that_nobody_can_be_shown_is_refused() {
+    struct Unwritable;
+    impl serde::Serialize for Unwritable {
+        fn serialize<S: serde::Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
+            Err(serde::ser::Error::custom("has no form"))
+        }
+    }
+    let rig = Rig::new();
+    let Action { session_id, request_type, capability, root, view, program, .. } = shell("s", "ls");
+    let action = Action { session_id, request_type, capability, params: Unwritable, root, view, program };
+    assert_eq!(rig.consent.decide(action, &CancellationToken::new()).await.unwrap_err().reason, Reason::Rule);
+    assert_eq!(rig.consent.open_prompts(), []);
 }
 
 #[tokio::test(start_paused = true)]
@@ -109,8 +151,7 @@ async fn the_kill_switch_ends_prompts_approvals_and_standing_approvals_from_any_
         let denied = asked.await.unwrap().unwrap_err();
         assert_eq!((denied.reason, denied.withdrawal), (Reason::Withdrawn, Some(Withdrawal::Killed)));
     }
-    let late = unused.check("s", "EXECUTE_COMMAND", &Canonical::of(&payload("one")));
-    assert_eq!(late, Err(NotApproved::Withdrawn));
+    assert_eq!(unused.take(), Err(ApprovalWithdrawn));
     assert_eq!(rig.consent.open_prompts(), []);
     assert!(matches!(rig.withdrawn().await, (_, End::Withdrawn(Withdrawal::Killed))));
     let _again = rig.ask(shell("s", "two"));

@@ -51,7 +51,7 @@ struct Rig {
     events: Arc<Mutex<Vec<ConsentEvent>>>,
 }
 
-type Decided = JoinHandle<Result<Approved, Denied>>;
+type Decided = JoinHandle<Result<Approved<Value>, Denied>>;
 
 impl Rig {
     fn new() -> Self {
@@ -69,11 +69,11 @@ impl Rig {
         Self { consent: Arc::new(consent), screen, seen: Arc::new(Mutex::new(receiver)), events }
     }
 
-    fn ask(&self, action: Action) -> Decided {
+    fn ask(&self, action: Action<Value>) -> Decided {
         self.ask_until(action, CancellationToken::new())
     }
 
-    fn ask_until(&self, action: Action, cancel: CancellationToken) -> Decided {
+    fn ask_until(&self, action: Action<Value>, cancel: CancellationToken) -> Decided {
         let consent = Arc::clone(&self.consent);
         tokio::spawn(async move { consent.decide(action, &cancel).await })
     }
@@ -130,18 +130,18 @@ fn root() -> PathBuf {
     PathBuf::from(if cfg!(windows) { r"C:\work" } else { "/work" })
 }
 
-fn action(session: &str, capability: Capability, command: &str) -> Action {
+fn action(session: &str, capability: Capability, command: &str) -> Action<Value> {
     Action {
         session_id: session.into(),
         request_type: "EXECUTE_COMMAND".into(),
         capability,
-        payload: Canonical::of(&payload(command)),
+        params: payload(command),
         root: root(),
         view: ActionView::new("Run a command").with("Command", command),
         program: ProgramMatch::none(),
     }
 }
 
-fn shell(session: &str, command: &str) -> Action {
+fn shell(session: &str, command: &str) -> Action<Value> {
     action(session, Capability::Shell, command)
 }

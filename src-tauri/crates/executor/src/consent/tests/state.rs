@@ -67,7 +67,8 @@ impl Model {
         match step {
             Step::Ask(session, capability, n) => {
                 let session = session.to_string();
-                match self.desk.ask(&action(&session, *capability, &n.to_string()), now) {
+                let action = action(&session, *capability, &n.to_string());
+                match self.desk.ask(&action, action.digest().unwrap(), now) {
                     Ok(ticket) => self.tickets.push(ticket),
                     // Only a standing approval allows without asking here, and only after somebody gave one.
                     Err(settled) => {
