@@ -18,6 +18,11 @@ async fn session() -> (Reference, Rig, Executor, String) {
     (platform, rig, executor, session)
 }
 
+/// So many seconds, told apart from the naps of other tests and of other runs.
+fn nap(seconds: u32) -> String {
+    format!("{seconds}.{}", std::process::id())
+}
+
 fn is_connected(state: &ConnectionState) -> bool {
     matches!(state, ConnectionState::Connected { .. })
 }
@@ -145,6 +150,7 @@ async fn a_large_file_goes_both_ways_whole() {
 
 #[tokio::test]
 async fn an_agent_runs_commands_and_sees_how_they_went() {
+    let nap = nap(302);
     let (platform, rig, _executor, session) = session().await;
     let tool = |arguments: Value| platform.tool(&session, "bash_exec", arguments);
     let ran = tool(json!({"command": "pwd; echo err >&2; echo $X; exit 3", "env": {"X": "é"}})).await;
@@ -152,12 +158,12 @@ async fn an_agent_runs_commands_and_sees_how_they_went() {
     assert_eq!((&ran["stderr"], &ran["exit_code"]), (&json!("err\n"), &json!(3)));
     let ran = tool(json!({"argv": ["printf", "%s", "a b; c"]})).await;
     assert_eq!((&ran["stdout"], &ran["exit_code"]), (&json!("a b; c"), &json!(0)));
-    let ran = tool(json!({"command": "echo on; sleep 302.25", "timeout_seconds": 0.5})).await;
+    let ran = tool(json!({"command": format!("echo on; sleep {nap}"), "timeout_seconds": 0.5})).await;
     assert_eq!(
         (&ran["stdout"], &ran["timed_out"], &ran["exit_code"]),
         (&json!("on\n"), &json!(true), &json!(-1))
     );
-    until("what timed out dies", || running("302.25").is_empty()).await;
+    until("what timed out dies", || running(&nap).is_empty()).await;
     let refused = |arguments: Value| platform.refused(&session, "bash_exec", arguments);
     assert_eq!(refused(json!({"argv": ["no-such-program"]})).await, "SHELL_NOT_AVAILABLE");
     assert_eq!(refused(json!({"command": "true", "cwd": ".."})).await, "PATH_OUTSIDE_ALLOWED_ROOT");
@@ -265,6 +271,7 @@ async fn a_token_that_ends_is_renewed_and_the_session_goes_on() {
 
 #[tokio::test]
 async fn a_refresh_token_that_was_used_twice_cuts_the_machine_off() {
+    let nap = nap(303);
     let platform = Reference::start().await;
     let rig = platform.rig().await;
     let stolen = platform.tokens().await;
@@ -276,15 +283,15 @@ async fn a_refresh_token_that_was_used_twice_cuts_the_machine_off() {
     rig.vault.store_tokens(&ending).unwrap();
     let executor = rig.start();
     let session = platform.session().await;
-    let started = json!({"command": "(setsid sleep 303.25 >&2 &) ; echo on"});
+    let started = json!({"command": format!("(setsid sleep {nap} >&2 &) ; echo on")});
     platform.tool(&session, "bash_exec", started).await;
-    assert_eq!((rig.logged("TOKEN_REFRESHED").len(), running("303.25").len()), (1, 1));
+    assert_eq!((rig.logged("TOKEN_REFRESHED").len(), running(&nap).is_empty()), (1, false));
 
     let mut events = executor.subscribe();
     assert_eq!(platform.refresh(&stolen.refresh_token).await, StatusCode::BAD_REQUEST);
     wait_for_state(&mut events, is_halted).await;
     assert_eq!(platform.refused(&session, "read_file", json!({"path": "a"})).await, "MACHINE_OFFLINE");
-    until("what ran for the session dies", || running("303.25").is_empty()).await;
+    until("what ran for the session dies", || running(&nap).is_empty()).await;
     assert!(!rig.logged("SESSION_REVOKED").is_empty());
 }
 
@@ -309,13 +316,16 @@ async fn a_second_executor_of_the_same_machine_takes_over_and_gets_no_session_it
 
 #[tokio::test]
 async fn deleting_a_session_detaches_it_and_ends_what_runs_for_it() {
+    let nap = nap(304);
     let (platform, rig, executor, session) = session().await;
     let mut events = executor.subscribe();
-    platform.tool(&session, "bash_exec", json!({"command": "(setsid sleep 304.25 >&2 &) ; echo on"})).await;
-    assert_eq!(running("304.25").len(), 1, "the background process outlives its command");
+    platform
+        .tool(&session, "bash_exec", json!({"command": format!("(setsid sleep {nap} >&2 &) ; echo on")}))
+        .await;
+    assert!(!running(&nap).is_empty(), "the background process outlives its command");
     let (status, _) = platform.call(Method::DELETE, &format!("/api/chat/sessions/{session}"), None).await;
     assert_eq!(status, StatusCode::NO_CONTENT);
-    until("the background process dies", || running("304.25").is_empty()).await;
+    until("the background process dies", || running(&nap).is_empty()).await;
     wait_for(&mut events, |e| matches!(e, Event::SessionClosed { .. })).await;
     assert!(executor.status().sessions.is_empty());
     until("it is logged", || !rig.logged("DETACH_SESSION").is_empty()).await;
@@ -356,16 +366,17 @@ async fn a_paused_machine_stays_connected_and_refuses() {
 
 #[tokio::test]
 async fn the_kill_switch_ends_a_command_and_the_machine_stays_off() {
+    let nap = nap(305);
     let (platform, rig, executor, session) = session().await;
     let started = rig.root.join("started");
-    let command = json!({"command": "trap '' TERM; echo on > started; setsid sleep 305.25 & sleep 305.25"});
-    let call = platform.answer(&session, "bash_exec", command);
+    let command = format!("trap '' TERM; echo on > started; setsid sleep {nap} & sleep {nap}");
+    let call = platform.answer(&session, "bash_exec", json!({"command": command}));
     let kill = async {
-        until("the command runs", || started.exists() && running("305.25").len() >= 2).await;
+        until("the command runs", || started.exists() && running(&nap).len() >= 2).await;
         let switch = executor.kill_switch();
         let took = tokio::task::spawn_blocking(move || switch.throw("test")).await.unwrap().unwrap();
         assert!(took < Duration::from_millis(250), "{took:?}");
-        assert_eq!(running("305.25"), Vec::<String>::new(), "nothing lives when the switch has reported");
+        assert_eq!(running(&nap), Vec::<String>::new(), "nothing lives when the switch has reported");
     };
     let (answer, ()) = tokio::join!(call, kill);
     assert_eq!(answer["ok"], false, "{answer}");
