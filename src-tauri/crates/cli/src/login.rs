@@ -29,7 +29,7 @@ pub(crate) fn login(context: &Context, options: &Login) -> Outcome {
             Some(token) => oauth::login_with_token(&config, &vault, &token).await,
             None if pasting => {
                 let input = BufReader::new(tokio::io::stdin());
-                oauth::login_pasting(&config, &vault, show_address, input, |why| output::note(why)).await
+                oauth::login_pasting(&config, &vault, show_address, input, output::note).await
             }
             None => oauth::login(&config, &vault, open).await,
         })

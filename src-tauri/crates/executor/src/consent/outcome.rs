@@ -134,7 +134,6 @@ impl Denied {
 
 /// Yes, to exactly one action: only [`super::Consent::decide`] makes one, out of that action, whose payload it keeps. Nothing
 /// reaches the payload but [`Approved::take`], which uses the approval up: what runs is what was approved.
-#[derive(Debug)]
 #[must_use = "an approval is for one action; take what was approved out of it"]
 pub struct Approved<P> {
     pub(super) params: P,
@@ -147,6 +146,13 @@ pub struct Approved<P> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the approval was withdrawn")]
 pub struct ApprovalWithdrawn;
+
+/// Without the payload, which may be anybody's secret.
+impl<P> std::fmt::Debug for Approved<P> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Approved").field("facts", &self.facts).finish_non_exhaustive()
+    }
+}
 
 impl<P> Approved<P> {
     /// For the audit log.

@@ -67,7 +67,6 @@ impl Listener {
 
 fn instance(name: &str, descriptor: &Descriptor, first: bool) -> io::Result<NamedPipeServer> {
     let mut attributes = SECURITY_ATTRIBUTES {
-        #[expect(clippy::cast_possible_truncation, reason = "the size of a small struct")]
         nLength: size_of::<SECURITY_ATTRIBUTES>() as u32,
         lpSecurityDescriptor: descriptor.0,
         bInheritHandle: 0,
@@ -188,7 +187,6 @@ fn user_of_raw(process: *mut c_void) -> io::Result<String> {
     // TOKEN_USER and the SID it points to, 68 bytes at most, in memory that is aligned for both.
     let mut room = [0u64; 32];
     let mut used = 0;
-    #[expect(clippy::cast_possible_truncation, reason = "the size of a small array")]
     let size = size_of_val(&room) as u32;
     // SAFETY: `room` is writable for `size` bytes.
     let known = unsafe {

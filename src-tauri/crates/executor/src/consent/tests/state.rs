@@ -151,7 +151,8 @@ proptest! {
 fn the_first_prompt_s_countdown_runs_even_when_nobody_shows_it() {
     let mut desk = Desk::new(policy(""));
     let now = Now::get();
-    let mut ticket = desk.ask(&shell("s", "ls"), now).ok().unwrap();
+    let action = shell("s", "ls");
+    let mut ticket = desk.ask(&action, action.digest().unwrap(), now).ok().unwrap();
     assert_eq!(*ticket.deadline.borrow(), Some(now.steady + Duration::from_secs(60)));
     desk.expire(&ticket.prompt, Now { steady: Instant::now() + Duration::from_secs(61), ..now });
     assert_eq!(ticket.settled.try_recv().unwrap().unwrap_err().reason, Reason::TimedOut);

@@ -29,11 +29,7 @@ impl Parents {
             OwnedHandle::from_raw_handle(raw)
         };
         let mut parents = HashMap::new();
-        let mut entry = PROCESSENTRY32W {
-            #[expect(clippy::cast_possible_truncation, reason = "the size of a small struct")]
-            dwSize: size_of::<PROCESSENTRY32W>() as u32,
-            ..Default::default()
-        };
+        let mut entry = PROCESSENTRY32W { dwSize: size_of::<PROCESSENTRY32W>() as u32, ..Default::default() };
         // SAFETY: the snapshot is open, and the entry says its own size.
         let mut more = unsafe { Process32FirstW(snapshot.as_raw_handle(), &raw mut entry) };
         while more != 0 {
