@@ -1,7 +1,7 @@
 //! Requests on a session, end to end: files behind the jail, commands, what is refused and how.
 
 use serde_json::{Value, json};
-use system_tests::rig::{Rig, until};
+use system_tests::rig::{Rig, running, until};
 use system_tests::scripted::{Peer, Scripted};
 
 async fn session(rig_with: &str) -> (Rig, executor::Executor, Peer, Peer) {
@@ -123,21 +123,6 @@ async fn a_command_that_takes_too_long_is_ended_with_its_whole_tree() {
     assert_eq!(result["stdout"], "started\n");
     until("the setsid child dies", || running("300.25").is_empty()).await;
     assert_eq!(rig.logged("EXECUTE_COMMAND")[0]["result"]["timed_out"], true);
-}
-
-/// Processes whose arguments contain this.
-fn running(what: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let cmdline = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
-        let cmdline = String::from_utf8_lossy(&cmdline).replace('\0', " ");
-        let stat = std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
-        let dead = stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with(['Z', 'X']));
-        if cmdline.contains(what) && !dead {
-            found.push(cmdline);
-        }
-    }
-    found
 }
 
 #[tokio::test]
