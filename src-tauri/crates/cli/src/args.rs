@@ -115,6 +115,13 @@ pub(crate) enum Command {
     /// Prints its address and, the first time, a user with a password that is shown once. Runs until ended.
     #[cfg(feature = "platform")]
     Platform(Platform),
+    /// Watch it work: a platform, an executor and an agent that mends a small project, in a temporary folder
+    ///
+    /// Signs in, connects, gives the agent a folder, shows what it may and may not do, the log of it, and the kill switch.
+    /// Needs no display, keychain or account, and has nothing to do with your own installation. Checks every step: exits 0
+    /// when all of them did what they promise, and leaves no process and no file behind.
+    #[cfg(feature = "platform")]
+    Demo(Demo),
 }
 
 #[derive(Debug, clap::Args)]
@@ -230,6 +237,15 @@ pub(crate) struct Platform {
     /// Name of the first user
     #[arg(long, default_value = "admin", value_name = "NAME")]
     pub(crate) user: String,
+}
+
+/// `deskhand demo`
+#[cfg(feature = "platform")]
+#[derive(Debug, clap::Args)]
+pub(crate) struct Demo {
+    /// Leave platform and executor running at the end, until Ctrl-C, and say how to reach them
+    #[arg(long)]
+    pub(crate) keep: bool,
 }
 
 /// `90d`: a whole number and one of s, m, h, d, w.

@@ -7,13 +7,15 @@
 //! | `failure`, `output` | exit codes, messages, results |
 //! | `run` | `run` |
 //! | `control`, `status` | commands to the process that runs |
-//! | `login`, `roots`, `audit`, `doctor`, `service`, `platform` | one subcommand each |
+//! | `login`, `roots`, `audit`, `doctor`, `service`, `platform`, `demo` | one subcommand each |
 #![forbid(unsafe_code)]
 
 mod args;
 mod audit;
 mod context;
 mod control;
+#[cfg(feature = "platform")]
+mod demo;
 mod doctor;
 mod failure;
 mod login;
@@ -74,5 +76,7 @@ fn dispatch(command: Command, context: &Context) -> Outcome {
         Command::Service { command } => service::service(context, command),
         #[cfg(feature = "platform")]
         Command::Platform(options) => platform::platform(&options),
+        #[cfg(feature = "platform")]
+        Command::Demo(options) => demo::demo(&options),
     }
 }

@@ -4,7 +4,7 @@ mod common;
 
 use common::Desk;
 
-const COMMANDS: [&[&str]; 28] = [
+const COMMANDS: [&[&str]; 29] = [
     &["run"],
     &["login"],
     &["logout"],
@@ -34,6 +34,10 @@ const COMMANDS: [&[&str]; 28] = [
     &["service", "status"],
     #[cfg(feature = "platform")]
     &["platform"],
+    #[cfg(feature = "platform")]
+    &["demo"],
+    #[cfg(not(feature = "platform"))]
+    &["run"],
     #[cfg(not(feature = "platform"))]
     &["run"],
 ];
