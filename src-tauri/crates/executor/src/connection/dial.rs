@@ -21,7 +21,8 @@ pub(crate) type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 /// Name look-up, connecting, TLS and the upgrade together.
 const DIAL_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// How long sent bytes may stay unacknowledged before the OS gives the peer up. Twice the keep-alive's 10 s and some.
+/// Linux only: how long sent bytes may stay unacknowledged before the OS gives the peer up. Twice the keep-alive's 10 s and some.
+#[cfg(target_os = "linux")]
 const UNACKNOWLEDGED_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Why a socket could not be opened.
