@@ -108,6 +108,7 @@ async fn a_command_runs_in_a_clean_environment_and_its_result_says_how_it_went()
     let env = data.request("EXECUTE_COMMAND", json!({"argv": ["env"]})).await.payload;
     assert!(!env["stdout"].as_str().unwrap().contains("CARGO"), "nothing of ours is inherited");
 
+    assert_eq!(rig.logged("COMMAND_STARTED").len(), 2, "written before it runs: it could end this program");
     let record = &rig.logged("EXECUTE_COMMAND")[0];
     assert_eq!((&record["details"]["env_keys"], &record["result"]["exit_code"]), (&json!(["X"]), &json!(3)));
     assert!(!record["details"].to_string().contains("\"y\""), "values of variables are not logged");

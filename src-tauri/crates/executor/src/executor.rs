@@ -157,6 +157,7 @@ impl Executor {
             dirs,
         });
         disconnects.reach(&machine);
+        off::make_ready(&machine.dirs.state)?;
         let os = identity::platform();
         machine.record_own("SHIM_START", None, json!({"platform": os.as_str(), "arch": arch}));
         let kill = KillSwitch::start(&machine)?;
@@ -231,6 +232,8 @@ impl Executor {
             Command::Connect => {
                 off::forget(&machine.dirs.state)
                     .map_err(|e| failed("could not note down that this machine is on", &e))?;
+                off::make_ready(&machine.dirs.state)
+                    .map_err(|e| failed("the kill switch could not be made ready", &e))?;
                 self.connect();
             }
             Command::Disconnect => {

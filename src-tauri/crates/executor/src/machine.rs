@@ -19,7 +19,7 @@ use crate::config::{Config, Dirs, Platform};
 use crate::connection::{Delays, Line, Sockets, Timings};
 use crate::consent::{Action, Approved, Consent, Denied, Scope, Withdrawal};
 use crate::control::{Browsable, GrantKey, Sessions};
-use crate::dispatch::{Asks, Call, details, errors};
+use crate::dispatch::{Asks, Call, Details, details, errors};
 use crate::events::{ConnectionState, Event};
 use crate::limits::{Bound, Permit as Place, Rate, Slots};
 use crate::oauth::TokenSource;
@@ -348,6 +348,23 @@ impl Machine {
         if let Err(error) = self.audit.record(entry) {
             self.log_failed(&error);
         }
+    }
+
+    /// The start of what could end this program before its record is written.
+    pub(crate) fn record_start(
+        &self,
+        op: &'static str,
+        call: &Call,
+        log: &Details,
+    ) -> Result<(), ErrorPayload> {
+        let entry = Entry {
+            session_id: Some(call.session().id.to_string()),
+            request_id: Some(call.request_id.clone()),
+            op: op.into(),
+            details: log.clone(),
+            result: Outcome::success(0),
+        };
+        self.audit.record(entry).map_err(|error| self.log_failed(&error))
     }
 
     /// A request that was turned away before its steps began.

@@ -31,6 +31,17 @@ impl Off {
 }
 
 const FILE: &str = "off";
+/// A note for the kill switch, written while there is room: on a full disk it only has to be renamed.
+const READY: &str = "off.ready";
+
+/// Puts the kill switch's note in place.
+///
+/// # Errors
+///
+/// When the state folder cannot be written.
+pub(crate) fn make_ready(state_dir: &Path) -> io::Result<()> {
+    crate::control::replace(&state_dir.join(READY), Off::Stopped.name().as_bytes())
+}
 
 /// Whether it is off. A note that cannot be read counts as one: it fails closed.
 #[must_use]
@@ -49,7 +60,11 @@ pub fn recall(state_dir: &Path) -> Option<Off> {
 ///
 /// When the state folder cannot be written.
 pub fn remember(state_dir: &Path, off: Off) -> io::Result<()> {
-    crate::control::replace(&state_dir.join(FILE), off.name().as_bytes())
+    let ready = || match off {
+        Off::Stopped => fs::rename(state_dir.join(READY), state_dir.join(FILE)),
+        Off::Disconnected => Err(io::ErrorKind::NotFound.into()),
+    };
+    ready().or_else(|_| crate::control::replace(&state_dir.join(FILE), off.name().as_bytes()))
 }
 
 /// `connect` was said.
@@ -79,6 +94,16 @@ mod tests {
         forget(dir.path()).unwrap();
         forget(dir.path()).unwrap();
         assert_eq!(recall(dir.path()), None);
+    }
+
+    #[test]
+    fn the_kill_switch_is_remembered_where_nothing_can_be_written() {
+        let dir = tempfile::tempdir().unwrap();
+        make_ready(dir.path()).unwrap();
+        fs::create_dir(dir.path().join("off.new")).unwrap(); // as on a full disk, no new file can be made
+        remember(dir.path(), Off::Stopped).unwrap();
+        assert_eq!(recall(dir.path()), Some(Off::Stopped));
+        assert!(remember(dir.path(), Off::Disconnected).is_err());
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub const MAX_FRAME_BYTES: usize = 16 * 1024 * 1024;
 pub const MAX_HELLO_BYTES: usize = 64 * 1024;
 
 /// The longest id that is answered. It stands in every response, so it may not be of any length; a UUID has 36 bytes.
-pub const MAX_ID_BYTES: usize = 256;
+pub const MAX_ID_BYTES: usize = 4096;
 
 /// A frame whose envelope is sound. The payload is not looked at yet.
 #[derive(Debug)]
@@ -314,7 +314,7 @@ mod tests {
 
     #[test]
     fn a_fault_without_one_is_unanswerable_and_not_fatal() {
-        let long = format!(r#"{{"type":"PING","id":"{}"}}"#, "x".repeat(257));
+        let long = format!(r#"{{"type":"PING","id":"{}"}}"#, "x".repeat(MAX_ID_BYTES + 1));
         let deep = format!(r#"{{"id":{}{}}}"#, "[".repeat(200_000), "]".repeat(200_000));
         let bad: &[&[u8]] = &[
             b"",

@@ -99,16 +99,8 @@ pub(crate) async fn serve(
     let over = CancellationToken::new();
     let line = Line::new(places, out, over.clone());
     let writer = tokio::spawn(write(sink, queue, pinged, over.clone()));
-    let mut reader = Reader {
-        stream,
-        service,
-        line,
-        negotiated,
-        timings,
-        ping_written,
-        requests: JoinSet::new(),
-        unusable: 0,
-    };
+    let mut reader =
+        Reader { stream, service, line, negotiated, timings, ping_written, requests: JoinSet::new(), odd: 0 };
     let end = reader.run(stop).await;
     over.cancel();
     let drained = async { while reader.requests.join_next().await.is_some() {} };
@@ -167,6 +159,16 @@ async fn write(
     }
 }
 
+/// A warning for the 1st, 2nd, 4th, 8th … odd frame of a connection: a platform that sends nothing else must not fill the disk
+/// with what is said about it.
+macro_rules! log_some {
+    ($count:ident, $($rest:tt)*) => {
+        if $count.is_power_of_two() {
+            warn!($count, $($rest)*);
+        }
+    };
+}
+
 struct Reader {
     stream: SplitStream<Socket>,
     service: Arc<dyn Service>,
@@ -175,7 +177,7 @@ struct Reader {
     timings: Timings,
     ping_written: watch::Receiver<Option<Instant>>,
     requests: JoinSet<()>,
-    unusable: u64,
+    odd: u64,
 }
 
 impl Reader {
@@ -226,6 +228,12 @@ impl Reader {
         }
     }
 
+    /// Counts a frame that is worth a line in the diagnostics.
+    fn odd_frame(&mut self) -> u64 {
+        self.odd += 1;
+        self.odd
+    }
+
     async fn message(&mut self, message: Message) -> Option<End> {
         match message {
             Message::Text(text) => self.frame(text.into()).await,
@@ -242,8 +250,8 @@ impl Reader {
         let frame = match Frame::parse(&bytes) {
             Ok(frame) => frame,
             Err(FrameError::Unanswerable(problem)) => {
-                self.unusable += 1;
-                warn!(count = self.unusable, %problem, "dropped a frame that nobody can be told about");
+                let count = self.odd_frame();
+                log_some!(count, %problem, "dropped a frame that nobody can be told about");
                 return None;
             }
             Err(error @ FrameError::Malformed { .. }) => {
@@ -253,10 +261,12 @@ impl Reader {
             }
         };
         if let Some(text) = &frame.unreadable_version {
-            warn!(version = %text, "a frame's version is unreadable; taken as the negotiated one");
+            let count = self.odd_frame();
+            log_some!(count, version = %text, "a frame's version is unreadable; taken as the negotiated one");
         }
         if let Some(version) = frame.version.filter(|v| v.major != self.negotiated.major) {
-            warn!(%version, "dropped a frame of another major version");
+            let count = self.odd_frame();
+            log_some!(count, %version, "dropped a frame of another major version");
             return None;
         }
         let id = frame.id.into_owned();
@@ -309,7 +319,8 @@ impl Reader {
                 self.line.refuse(&id, error).await;
             }
             Err(NotAdmitted::Duplicate) => {
-                warn!(%kind, "dropped a second request with the id of one in flight; the first one's answer serves");
+                let count = self.odd_frame();
+                log_some!(count, %kind, "dropped a second request with the id of one in flight; the first one's answer serves");
             }
         }
     }

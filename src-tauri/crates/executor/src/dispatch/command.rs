@@ -21,6 +21,8 @@ impl Operation for Execute {
     type Params = ExecuteCommand;
     type Response = CommandResult;
     const KIND: MessageType = MessageType::ExecuteCommand;
+    // A command can kill this program, which then writes nothing any more.
+    const STARTS: Option<&'static str> = Some("COMMAND_STARTED");
 
     fn details(params: &ExecuteCommand, call: &Call) -> Details {
         details(json!({

@@ -103,6 +103,8 @@ pub(crate) trait Operation: 'static {
     type Params: DeserializeOwned + Serialize + Send + Sync + 'static;
     type Response: Serialize;
     const KIND: MessageType;
+    /// The log's name of its start, for what could end this program before its own record is written.
+    const STARTS: Option<&'static str> = None;
 
     /// What the log says of the request: sizes and shapes, never contents.
     fn details(params: &Self::Params, call: &Call) -> Details;
@@ -222,6 +224,14 @@ fn finish<O: Operation>(
         Ok(action) => O::run(action, call),
         Err(withdrawn) => Err(withdrawn).into(),
     };
+    if let Some(op) = O::STARTS
+        && let Err(error) = machine.record_start(op, call, record.so_far())
+    {
+        let unlogged = record.failed(&error, false);
+        // The log has failed already; what it refuses is refused.
+        drop(machine.write(permit, unlogged));
+        return (encode_error(&call.request_id, &error), Some(error.code.as_str().to_owned()));
+    }
     let done = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {
         error!(op = %O::KIND, "an operation panicked");
         Err(ErrorPayload::new(

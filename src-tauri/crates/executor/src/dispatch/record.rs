@@ -37,6 +37,11 @@ impl Record {
         self.details.extend(details);
     }
 
+    /// The details up to now.
+    pub(crate) fn so_far(&self) -> &Details {
+        &self.details
+    }
+
     /// The path that the request named first.
     pub(crate) fn path(&self) -> Option<&str> {
         ["path", "src", "cwd"].iter().find_map(|key| self.details.get(*key)).and_then(Value::as_str)

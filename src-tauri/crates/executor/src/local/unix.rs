@@ -78,10 +78,60 @@ pub(super) fn is_alive(pid: u32) -> bool {
     pid.is_some_and(|pid| matches!(test_kill_process(pid), Ok(()) | Err(rustix::io::Errno::PERM)))
 }
 
-/// Ends a process that does not listen any more.
+/// Ends a process that does not listen any more, what it runs first: a command may have stopped both it and the
+/// supervisor that would otherwise see to that.
 pub(super) fn kill(pid: u32) -> io::Result<()> {
-    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidInput)?;
-    Ok(kill_process(pid, Signal::KILL)?)
+    let raw = |pid: u32| i32::try_from(pid).ok().and_then(Pid::from_raw);
+    let itself = raw(pid).ok_or(io::ErrorKind::InvalidInput)?;
+    // It is stopped, so that it starts nothing more; orphans of those killed become its own children, and are found next.
+    let _ = kill_process(itself, Signal::STOP);
+    for _ in 0..MOST_GENERATIONS {
+        let running = descendants(pid);
+        if running.is_empty() {
+            break;
+        }
+        for signal in [Signal::STOP, Signal::KILL] {
+            for child in running.iter().filter_map(|child| raw(*child)) {
+                // One that is gone meanwhile is what is wanted.
+                let _ = kill_process(child, signal);
+            }
+        }
+        std::thread::sleep(BETWEEN_GENERATIONS);
+    }
+    Ok(kill_process(itself, Signal::KILL)?)
+}
+
+/// How often the processes below are looked for again. Each time kills a whole tree; more are only needed for what was
+/// being started just then.
+const MOST_GENERATIONS: usize = 200;
+/// For the killed ones to be gone from the table.
+const BETWEEN_GENERATIONS: std::time::Duration = std::time::Duration::from_millis(5);
+
+/// Living processes below `pid`, near ones first. Only Linux keeps orphans below it.
+fn descendants(pid: u32) -> Vec<u32> {
+    let mut parents = Vec::new();
+    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let Some(child) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else {
+            continue;
+        };
+        let stat = std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+        // `pid (name) state ppid …`; a name may hold anything, a bracket too.
+        let mut fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
+        let (state, parent) = (fields.next(), fields.next().and_then(|parent| parent.parse::<u32>().ok()));
+        if let (Some(state), Some(parent)) = (state, parent)
+            && !matches!(state, "Z" | "X")
+        {
+            parents.push((child, parent));
+        }
+    }
+    let mut found = vec![pid];
+    let mut at = 0;
+    while at < found.len() {
+        let parent = found[at];
+        found.extend(parents.iter().filter(|(_, of)| *of == parent).map(|(child, _)| *child));
+        at += 1;
+    }
+    found.split_off(1)
 }
 
 fn socket_path(runtime_dir: &Path) -> io::Result<PathBuf> {

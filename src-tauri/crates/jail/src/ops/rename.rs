@@ -83,6 +83,9 @@ impl Root {
             if !overwrite {
                 return Err(Side::Dst(Fault::Exists));
             }
+            if src.meta.kind == Kind::Symlink && self.leads_to(from, to) {
+                return Err(Side::Dst(Fault::IntoItself));
+            }
         }
         let (src_names, dst_names) = (src.place.names(), dst.names());
         let begins = |path: &[std::ffi::OsString], start: &[std::ffi::OsString]| {
@@ -99,6 +102,14 @@ impl Root {
                 across(src, &dst, old.as_ref(), stop)
             }
             other => other,
+        }
+    }
+
+    /// Whether the link's target is the other one: in its place the link would lead to itself, and the content be lost.
+    fn leads_to(&self, link: &Steps, other: &Steps) -> bool {
+        match (self.stat(link, true), self.stat(other, false)) {
+            (Ok(target), Ok(other)) => target.exists && target.path == other.path,
+            (Ok(_) | Err(_), _) => false,
         }
     }
 

@@ -23,7 +23,7 @@ impl RootDir {
 }
 
 impl Root {
-    fn stat(&self, steps: &Steps, follow: bool) -> Outcome<Stat> {
+    pub(crate) fn stat(&self, steps: &Steps, follow: bool) -> Outcome<Stat> {
         if let Some(stat) = self.stat_at_once(steps, follow)? {
             return Ok(stat);
         }

@@ -78,6 +78,21 @@ fn a_file_onto_itself_stays() {
 }
 
 #[test]
+fn a_link_does_not_take_the_place_of_what_it_leads_to() {
+    on_each_walker(|world| {
+        world.put("dir/file", "precious");
+        world.link("file", "dir/near");
+        world.link("dir/near", "far");
+        for link in ["dir/near", "far"] {
+            assert_err!(world.rename(link, "dir/file", true), JailError::IntoItself { .. });
+            assert_eq!(world.text("dir/file"), "precious");
+        }
+        world.rename("far", "dir/near", true).unwrap();
+        assert_eq!(world.text("dir/file"), "precious", "the other link made way, its target did not");
+    });
+}
+
+#[test]
 fn of_two_hard_links_the_destination_stays() {
     on_each_walker(|world| {
         world.put("a", "x");
