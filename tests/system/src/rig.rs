@@ -121,6 +121,22 @@ impl Rig {
         self.try_start().expect("the executor starts")
     }
 
+    /// Starts the executor after another one on the same folders was shut down. The tasks of that one let go of the log when
+    /// they have ended, which has no event.
+    ///
+    /// # Panics
+    ///
+    /// When it does not start.
+    pub async fn restart(&self) -> Executor {
+        let mut executor = None;
+        until("the executor starts again", || {
+            executor = self.try_start().ok();
+            executor.is_some()
+        })
+        .await;
+        executor.expect("it has started")
+    }
+
     /// Starts the executor, or says why not.
     ///
     /// # Errors

@@ -88,7 +88,7 @@ async fn the_kill_switch_ends_everything_and_stays_off_over_a_restart() {
 
     executor.shutdown("test").await;
     drop(executor);
-    let executor = rig.start_unconnected();
+    let executor = rig.restart().await;
     assert!(!executor.connect_unless_off(), "it stays off");
     executor.command(Command::Connect).await.unwrap();
     platform.control().await;

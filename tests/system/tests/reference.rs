@@ -245,7 +245,8 @@ async fn sessions_go_on_after_the_platform_was_restarted() {
     // The machine's own restart is no different.
     executor.shutdown("test").await;
     drop(executor);
-    let again = rig.start();
+    let again = rig.restart().await;
+    again.connect_unless_off();
     platform.machine(Some(&after)).await;
     assert_eq!(platform.tool(&session, "read_file", json!({"path": "a"})).await["content"], "before");
     assert_eq!(rig.logged("RESTORE_SESSION").last().unwrap()["session_id"], session.as_str());
@@ -387,7 +388,7 @@ async fn the_kill_switch_ends_a_command_and_the_machine_stays_off() {
 
     executor.shutdown("test").await;
     drop(executor);
-    let again = rig.start_unconnected();
+    let again = rig.restart().await;
     assert!(!again.connect_unless_off(), "it stays off over a restart");
     again.command(Command::Connect).await.unwrap();
     platform.machine(None).await;

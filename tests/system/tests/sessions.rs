@@ -212,7 +212,8 @@ async fn revisions_are_remembered_over_a_restart() {
     control.attach("s1").await;
     executor.shutdown("test").await;
     drop(executor);
-    let _executor = rig.start();
+    let executor = rig.restart().await;
+    executor.connect_unless_off();
     let mut control = platform.control().await;
     let old = json!({"session_id": "s1", "root_grant": first["root_grant"]});
     assert_eq!(code(&control.request("RESTORE_SESSION", old).await), "SESSION_REVISION_MISMATCH");

@@ -90,7 +90,7 @@ impl Operation for Execute {
         let limit = call.limits().max_file_size_bytes.min(TEXT_CEILING_BYTES);
         let output_limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let spec = CommandSpec { program, cwd, timeout, env: params.env.into_iter().collect(), output_limit };
-        if call.stop.is_cancelled() {
+        if call.is_cancelled() {
             return Err(stopped()).into();
         }
         let running = match session.machine.commands.start(session.id.as_str(), spec) {
@@ -98,12 +98,12 @@ impl Operation for Execute {
             Err(error) => return Err(from_exec(&error)).into(),
         };
         let canceller = running.canceller();
-        if call.stop.is_cancelled() {
+        if call.is_cancelled() {
             canceller.cancel(); // the kill switch may have looked for processes just before this one was there
         }
         let _cancel_with_the_request = Machine::when_cancelled(&call.stop, move || canceller.cancel());
         let outcome = running.wait();
-        if outcome.cancelled {
+        if outcome.cancelled || call.is_cancelled() {
             return Err(stopped()).into();
         }
         let result = CommandResult {

@@ -181,7 +181,7 @@ impl Operation for List {
             include_hidden: params.include_hidden,
             max_entries: usize::try_from(params.max_entries).unwrap_or(usize::MAX),
         };
-        let listing = match call.session().root.list(&params.path, &options, &|| call.stop.is_cancelled()) {
+        let listing = match call.session().root.list(&params.path, &options, &|| call.is_cancelled()) {
             Ok(listing) => listing,
             Err(error) => return Err(from_jail(&error)).into(),
         };
@@ -221,7 +221,7 @@ impl Operation for Delete {
         let params = action.into_params();
         let trash = call.session().machine.config().trash;
         let options = DeleteOptions { recursive: params.recursive, missing_ok: params.missing_ok, trash };
-        let deleted = call.session().root.delete(&params.path, &options, &|| call.stop.is_cancelled());
+        let deleted = call.session().root.delete(&params.path, &options, &|| call.is_cancelled());
         deleted.map(|()| Ack::ok()).map_err(|e| from_jail(&e)).into()
     }
 }
@@ -246,7 +246,7 @@ impl Operation for Move {
     fn run(action: ApprovedAction<FileMove>, call: &Call) -> Done<Ack> {
         let params = action.into_params();
         let root = &call.session().root;
-        let moved = root.rename(&params.src, &params.dst, params.overwrite, &|| call.stop.is_cancelled());
+        let moved = root.rename(&params.src, &params.dst, params.overwrite, &|| call.is_cancelled());
         moved.map(|()| Ack::ok()).map_err(|e| from_jail(&e)).into()
     }
 }

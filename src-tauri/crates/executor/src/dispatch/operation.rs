@@ -43,6 +43,12 @@ impl Call {
         &self.connection.session
     }
 
+    /// Whether its connection, its session or everything was told to end. The kill switch sets the last of these before it kills,
+    /// so that what it kills does not look like an answer, and nothing starts behind its back.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.stop.is_cancelled() || self.session().stop.is_cancelled()
+    }
+
     pub(crate) fn limits(&self) -> protocol::Limits {
         self.connection.limits
     }
@@ -152,10 +158,8 @@ pub(crate) async fn serve<O: Operation>(
         Err(error) => (encode_error(&incoming.id, &error), Some(error.code.as_str().to_owned())),
         Ok(permit) => match prepare::<O>(&call, &slot, incoming.payload(), &mut record).await {
             Err(error) => {
-                let error = machine
-                    .write(permit, record.failed(&error, call.stop.is_cancelled()))
-                    .err()
-                    .unwrap_or(error);
+                let error =
+                    machine.write(permit, record.failed(&error, call.is_cancelled())).err().unwrap_or(error);
                 (encode_error(&incoming.id, &error), Some(error.code.as_str().to_owned()))
             }
             Ok((approved, held)) => {
@@ -241,7 +245,7 @@ fn finish<O: Operation>(
         .into()
     });
     record.details(done.details);
-    let cancelled = done.result.is_err() && call.stop.is_cancelled();
+    let cancelled = done.result.is_err() && call.is_cancelled();
     let entry = match &done.result {
         Ok(_) => record.succeeded(done.exit_code, done.extra),
         Err(error) => {
