@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use serde_json::json;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
@@ -25,6 +25,8 @@ pub(crate) enum Form {
 
 const ROUNDS: usize = 7;
 const COMMANDS: usize = 25;
+/// Between commands, as an agent leaves them: the supervisor of the next one is there by then.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// `true`, in each form beside the same spawned and waited for.
 pub(crate) fn exec(form: Form) -> Result<Vec<Row>> {
@@ -32,19 +34,36 @@ pub(crate) fn exec(form: Form) -> Result<Vec<Row>> {
         Form::Argv => ("exec-argv", json!({"argv": ["true"]}), &["true"]),
         Form::Line => ("exec-line", json!({"command": "true"}), &["bash", "-c", "true"]),
     };
-    let mut ours = Ours::start()?;
+    let mut started = Ours::start()?;
+    let platform = started.platform();
     let frames: Vec<Utf8Bytes> =
         (0..COMMANDS).map(|number| frame("EXECUTE_COMMAND", number, &payload)).collect();
     let Pair { ours, floor } = in_turn(
         ROUNDS,
         || {
-            let each =
-                frames.iter().map(|frame| Ok(ms(ours.platform().drive(std::slice::from_ref(frame), 1)?)));
+            let each = frames.iter().map(|frame| Ok(ms(platform.drive(std::slice::from_ref(frame), 1)?)));
             Ok(median(each.collect::<Result<_>>()?))
         },
         || Ok(median((0..COMMANDS).map(|_| spawned(argv)).collect::<Result<_>>()?)),
     )?;
-    let note = format!("{payload}; floor: spawned and waited for");
+    let paced = frames.iter().map(|frame| {
+        std::thread::sleep(PAUSE);
+        Ok(ms(platform.drive(std::slice::from_ref(frame), 1)?))
+    });
+    let paced = median(paced.collect::<Result<_>>()?);
+    let paced_floor = median(
+        (0..COMMANDS)
+            .map(|_| {
+                std::thread::sleep(PAUSE);
+                spawned(argv)
+            })
+            .collect::<Result<_>>()?,
+    );
+    let note = format!(
+        "{payload}, back to back; floor: spawned and waited for; {:.2} ms over with {} ms between",
+        paced - paced_floor,
+        PAUSE.as_millis()
+    );
     Ok(vec![Row { name, ours, floor: Some(floor), unit: "ms", bar: Bar::OverFloorAtMost(2.0), note }])
 }
 
@@ -57,6 +76,7 @@ fn spawned(argv: &[&str]) -> Result<f64> {
 }
 
 const OUTPUT_BYTES: u64 = 300_000_000;
+const ZEROS_ROUNDS: usize = 5;
 /// Between looks at the memory: the answer, which needs most, takes tens of milliseconds.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
@@ -69,12 +89,15 @@ pub(crate) fn output() -> Result<Vec<Row>> {
     let mut data = installation.session(&mut control, "bench")?;
     let produce = format!("head -c {OUTPUT_BYTES} /dev/zero");
     let text = format!("yes deskhand | head -c {OUTPUT_BYTES}");
+    let mut whole = Vec::new();
+    // Drained while the command ran; making and sending the answer of NULs comes after that, and is said beside it.
     let mut run = |command: &str| -> Result<f64> {
         let began = Instant::now();
         let answer = installation.request(&mut data, "EXECUTE_COMMAND", json!({"command": command}))?;
-        let took = began.elapsed();
+        whole.push(ms(began.elapsed()));
+        let ran = answer["duration_seconds"].as_f64().context("no duration")?;
         ensure!(answer["output_truncated"] == true && answer["exit_code"] == 0, "not what was asked for");
-        Ok(OUTPUT_BYTES as f64 / 1e6 / took.as_secs_f64())
+        Ok(OUTPUT_BYTES as f64 / 1e6 / ran)
     };
     let drained = |command: &str| -> Result<f64> {
         let began = Instant::now();
@@ -82,11 +105,16 @@ pub(crate) fn output() -> Result<Vec<Row>> {
         ensure!(Command::new("bash").args(["-c", &line]).status()?.success(), "{line} failed");
         Ok(OUTPUT_BYTES as f64 / 1e6 / began.elapsed().as_secs_f64())
     };
-    let zeros = in_turn(5, || run(&produce), || drained(&produce))?;
+    let zeros = in_turn(ZEROS_ROUNDS, || run(&produce), || drained(&produce))?;
     let texts = in_turn(3, || run(&text), || drained(&text))?;
     let (of_text, of_zeros) =
         (peak_pss(daemon.pid(), || run(&text))?, peak_pss(daemon.pid(), || run(&produce))?);
-    let rate_note = format!("head -c of /dev/zero; of `yes` text {:.2}", texts.ours / texts.floor);
+    whole.truncate(1 + ZEROS_ROUNDS); // the warm-up and the rounds of zeros came first
+    let rate_note = format!(
+        "head -c of /dev/zero while it ran; of `yes` text {:.2}; with the answer {:.0} ms",
+        texts.ours / texts.floor,
+        median(whole)
+    );
     let pss_note = format!(
         "at the answer, supervisors included; of text {of_text:.1}; most ever resident {:.1}",
         daemon.pid().peak_rss_mb()

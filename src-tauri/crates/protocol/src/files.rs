@@ -57,11 +57,11 @@ pub struct FileRead {
     pub length: Option<std::num::NonZeroU64>,
 }
 
-/// `FILE_CONTENTS`.
+/// `FILE_CONTENTS`. Its content is a JSON string; who writes megabytes may have it as JSON already.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileContents {
+pub struct FileContents<C = String> {
     /// Text or base64.
-    pub content: String,
+    pub content: C,
     /// Which of the two.
     pub encoding: Encoding,
     /// Bytes returned, before encoding.

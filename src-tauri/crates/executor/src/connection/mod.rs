@@ -1,5 +1,6 @@
 //! One outbound WebSocket: dialling, greeting, serving, and what follows its end.
 
+mod alarm;
 mod dial;
 mod handshake;
 mod line;
@@ -7,6 +8,7 @@ mod link;
 mod reconnect;
 mod serve;
 mod sockets;
+mod writer;
 
 pub use line::Timings;
 pub(crate) use line::{Line, Slot};

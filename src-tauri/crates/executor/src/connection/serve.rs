@@ -6,21 +6,23 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::stream::{SplitSink, SplitStream};
-use futures_util::{SinkExt as _, StreamExt as _};
+use futures_util::StreamExt as _;
+use futures_util::stream::SplitStream;
 use protocol::{
     ErrorCode, ErrorPayload, Frame, FrameError, MessageType, SessionRevoked, Version, encode, parse_payload,
 };
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, timeout};
 use tokio_tungstenite::tungstenite::{Bytes, Message};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
+use super::alarm::Alarm;
 use super::dial::Socket;
 use super::handshake::{close_parts, close_with};
-use super::line::{Line, NotAdmitted, Out, Slot, Timings};
+use super::line::{Line, NotAdmitted, Slot, Timings};
+use super::writer::write;
 use crate::limits;
 
 /// How a connection ended.
@@ -74,15 +76,12 @@ pub(crate) trait Service: Send + Sync + 'static {
     fn idle_since(&self) -> Option<Instant>;
 }
 
-/// How long a frame may take to be written. A peer that acknowledges bytes but never reads would block for ever.
-const WRITE_TIMEOUT: Duration = Duration::from_secs(300);
-
 /// How long requests in flight have to end after the connection has. Killing their processes takes milliseconds; a system
 /// call that hangs is left behind, and its result is dropped.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Frames that wait for the writer, besides those that keep their slots.
-const QUEUED_FRAMES: usize = 2;
+pub(super) const QUEUED_FRAMES: usize = 2;
 
 /// Serves until the connection ends or `stop` says so. When it returns, nothing of the connection's requests runs.
 pub(crate) async fn serve(
@@ -125,40 +124,6 @@ pub(crate) async fn serve(
     end
 }
 
-type Sink = SplitSink<Socket, Message>;
-
-/// Writes what is queued until the connection is over. Returns the sink for the close frame, unless it is broken.
-async fn write(
-    mut sink: Sink,
-    mut queue: mpsc::Receiver<Out>,
-    pinged: watch::Sender<Option<Instant>>,
-    over: CancellationToken,
-) -> Option<Sink> {
-    loop {
-        let out = tokio::select! {
-            biased;
-            () = over.cancelled() => return Some(sink),
-            out = queue.recv() => match out {
-                Some(out) => out,
-                None => return Some(sink),
-            },
-        };
-        let (message, is_ping) = match out {
-            Out::Text(text) => (Message::text(text), false),
-            Out::Ping => (Message::Ping(Bytes::new()), true),
-        };
-        let written = tokio::select! {
-            () = over.cancelled() => return None, // half a frame may be on the wire: nothing may follow it
-            written = timeout(WRITE_TIMEOUT, sink.send(message)) => written,
-        };
-        match written {
-            Ok(Ok(())) if is_ping => drop(pinged.send(Some(Instant::now()))),
-            Ok(Ok(())) => {}
-            Ok(Err(_)) | Err(_) => return None,
-        }
-    }
-}
-
 /// A warning for the 1st, 2nd, 4th, 8th … odd frame of a connection: a platform that sends nothing else must not fill the disk
 /// with what is said about it.
 macro_rules! log_some {
@@ -187,10 +152,13 @@ impl Reader {
             (start + self.timings.ping_every, start + self.timings.status_every);
         let mut pong_due: Option<Instant> = None;
         let far = start + Duration::from_secs(u32::MAX.into());
+        let (mut heartbeat, mut patience) = (Alarm::at(next_ping), Alarm::at(far));
         loop {
             // While a request runs there is no idle time; its end wakes this loop.
             let idle_since = self.service.idle_since().filter(|_| self.requests.is_empty());
             let idle_at = idle_since.map(|since| since + self.timings.idle_after);
+            heartbeat.no_later_than(next_ping.min(next_status));
+            patience.no_later_than(pong_due.unwrap_or(far).min(idle_at.unwrap_or(far)));
             tokio::select! {
                 biased;
                 () = stop.cancelled() => return End::Stopped,
@@ -203,13 +171,15 @@ impl Reader {
 
                     Err(_) => return End::Closed { code: None, reason: "writing failed".to_owned() },
                 },
-                () = sleep_until(next_ping) => {
-                    next_ping = Instant::now() + self.timings.ping_every;
-                    self.line.ping();
-                }
-                () = sleep_until(next_status) => {
-                    next_status = Instant::now() + self.timings.status_every;
-                    send_status(&*self.service, &self.line).await;
+                now = heartbeat.rings() => {
+                    if now >= next_ping {
+                        next_ping = now + self.timings.ping_every;
+                        self.line.ping();
+                    }
+                    if now >= next_status {
+                        next_status = now + self.timings.status_every;
+                        send_status(&*self.service, &self.line).await;
+                    }
                 }
                 message = self.stream.next() => {
                     pong_due = None; // whatever comes shows that the peer lives
@@ -219,10 +189,14 @@ impl Reader {
                         None => return End::Closed { code: None, reason: String::new() },
                     }
                 }
-                () = sleep_until(pong_due.unwrap_or(far)) => {
-                    return End::Closed { code: None, reason: "no pong: the platform is gone".to_owned() };
+                now = patience.rings() => {
+                    if pong_due.is_some_and(|due| now >= due) {
+                        return End::Closed { code: None, reason: "no pong: the platform is gone".to_owned() };
+                    }
+                    if idle_at.is_some_and(|at| now >= at) {
+                        return End::Idle;
+                    }
                 }
-                () = sleep_until(idle_at.unwrap_or(far)) => return End::Idle,
                 Some(_) = self.requests.join_next(), if !self.requests.is_empty() => {}
             }
         }
