@@ -178,7 +178,7 @@ impl Platform {
         })
     }
 
-    /// Closes every machine's connection with 4429, lets requests end, and stops listening.
+    /// Closes every machine's connection with 4429, lets requests end, stops listening, and closes the database.
     pub async fn stop(self) {
         self.app.stopping.cancel();
         self.app.tasks.close();
@@ -187,6 +187,7 @@ impl Platform {
         if tokio::time::timeout(STOP_GRACE, self.server).await.is_err() {
             abort.abort();
         }
+        self.app.store.close().await;
     }
 }
 

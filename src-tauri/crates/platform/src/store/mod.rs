@@ -26,6 +26,12 @@ const SCHEMA_VERSION: i64 = 1;
 
 type Job = Box<dyn FnOnce(&mut Connection) + Send>;
 
+enum Call {
+    Run(Job),
+    /// Close the database, then say so.
+    Close(oneshot::Sender<()>),
+}
+
 /// What the database could not do.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StoreError {
@@ -46,7 +52,7 @@ pub(crate) enum StoreError {
 /// Handle to the database thread.
 #[derive(Clone)]
 pub(crate) struct Store {
-    jobs: mpsc::Sender<Job>,
+    calls: mpsc::Sender<Call>,
 }
 
 impl Store {
@@ -56,13 +62,30 @@ impl Store {
             Database::File(path) => open_file(path)?,
         };
         prepare(&mut connection)?;
-        let (jobs, mut queue) = mpsc::channel::<Job>(QUEUE);
+        let (calls, mut queue) = mpsc::channel::<Call>(QUEUE);
         std::thread::Builder::new().name("platform-store".to_owned()).spawn(move || {
-            while let Some(job) = queue.blocking_recv() {
-                job(&mut connection);
+            while let Some(call) = queue.blocking_recv() {
+                match call {
+                    Call::Run(job) => job(&mut connection),
+                    Call::Close(closed) => {
+                        drop(connection);
+                        // Nobody listening is fine: it is closed.
+                        let _ = closed.send(());
+                        return;
+                    }
+                }
             }
         })?;
-        Ok(Self { jobs })
+        Ok(Self { calls })
+    }
+
+    /// Closes the database, after the calls that wait already. Returns when its files are let go; later calls fail.
+    pub(crate) async fn close(&self) {
+        let (closed, wait) = oneshot::channel();
+        if self.calls.send(Call::Close(closed)).await.is_ok() {
+            // An error means that the thread has ended, and the database with it.
+            let _ = wait.await;
+        }
     }
 
     /// Runs `work` in one transaction. It runs to its end even when the caller goes away.
@@ -76,7 +99,7 @@ impl Store {
             // Nobody listening is fine: the work counts, not the answer.
             let _ = answer.send(in_transaction(connection, work));
         });
-        self.jobs.send(job).await.map_err(|_| StoreError::Ended)?;
+        self.calls.send(Call::Run(job)).await.map_err(|_| StoreError::Ended)?;
         wait.await.map_err(|_| StoreError::Ended)?
     }
 }

@@ -363,10 +363,13 @@ async fn nothing_of_a_token_is_stored_but_its_hash() {
     let rig = Rig::with(|o| o.database = platform::Database::File(path.clone())).await;
     let (access, refresh) = (rig.access.clone(), rig.refresh.clone());
     rig.platform.stop().await;
-    let mut stored = Vec::new();
-    for entry in std::fs::read_dir(folder.path()).unwrap() {
-        stored.extend(std::fs::read(entry.unwrap().path()).unwrap());
-    }
+    let names = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
+    assert_eq!(
+        names.collect::<Vec<_>>(),
+        ["platform.db"],
+        "a platform that has stopped has closed its database"
+    );
+    let stored = std::fs::read(&path).unwrap();
     assert!(!stored.is_empty());
     for secret in [access.as_str(), refresh.as_str(), "correct horse"] {
         assert!(!stored.windows(secret.len()).any(|window| window == secret.as_bytes()));
