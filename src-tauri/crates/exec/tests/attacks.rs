@@ -37,6 +37,21 @@ fn killing_its_supervisor_at_once_ends_the_command() {
     assert_eq!(bench.run("echo next").stdout, "next\n");
 }
 
+/// There our session and process group are 0, for they lead from outside: so it is in a container, and in
+/// many build systems.
+#[test]
+fn killing_its_supervisor_ends_the_command_in_a_pid_namespace_too() {
+    let test = std::env::current_exe().unwrap();
+    let output = Command::new("unshare")
+        .args(["--user", "--map-root-user", "--pid", "--fork", "--mount-proc", "--"])
+        .arg(test)
+        .args(["--exact", "killing_its_supervisor_ends_the_command_and_its_tree"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("1 passed"), "{said}{}", String::from_utf8_lossy(&output.stderr));
+}
+
 #[test]
 fn killing_a_supervisor_from_the_background_ends_that_tree() {
     let bench = Bench::alone();

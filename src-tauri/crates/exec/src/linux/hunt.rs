@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, getpid, getsid, waitid};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, getpid, waitid};
 
 use super::proc::{Family, Stat, Struck, strike};
 use super::process::known_supervisors;
@@ -191,8 +191,11 @@ impl<'a> Hunt<'a> {
     ) {
         let Some(since) = self.orphans_since else { return };
         let us = getpid().as_raw_nonzero().get();
-        let Ok(session) = getsid(None) else { return };
-        let session = session.as_raw_nonzero().get();
+        // Not `getsid`: where our session leads from outside our PID namespace it is 0, which rustix does not take.
+        let Ok(Stat { session, .. }) = Stat::of(us) else {
+            found.unsettled = true;
+            return;
+        };
         let Ok(children) = family.children(us, UNKNOWN) else {
             found.unsettled = true;
             return;

@@ -46,7 +46,7 @@ impl Console {
     /// Reading or writing from the background would stop the program.
     pub(super) fn is_ours(&self) -> bool {
         !self.controlling
-            || tcgetpgrp(&self.input).is_ok_and(|foreground| foreground == rustix::process::getpgrp())
+            || tcgetpgrp(&self.input).is_ok_and(|foreground| foreground.as_raw_nonzero().get() == own_group())
     }
 
     pub(super) fn width(&self) -> usize {
@@ -107,4 +107,11 @@ impl Console {
             Err(_) => Typed::Gone,
         }
     }
+}
+
+/// Our process group; 0 where it leads from outside our PID namespace, which rustix's `getpgrp` does not take.
+#[allow(unsafe_code, reason = "rustix has no call that can answer 0")]
+fn own_group() -> i32 {
+    // SAFETY: it takes nothing and cannot fail.
+    unsafe { libc::getpgrp() }
 }
