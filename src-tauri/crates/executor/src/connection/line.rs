@@ -71,7 +71,7 @@ pub(crate) struct Slot {
 pub(crate) enum NotAdmitted {
     /// Every slot is taken.
     Full,
-    /// A request of this id is in flight: its answer will serve.
+    /// A request of this id is in flight.
     Duplicate,
 }
 

@@ -228,9 +228,16 @@ impl Reader {
                 log_some!(count, %problem, "dropped a frame that nobody can be told about");
                 return None;
             }
-            Err(error @ FrameError::Malformed { .. }) => {
-                let FrameError::Malformed { id, .. } = &error else { return None };
-                self.line.refuse(id, ErrorPayload::new(ErrorCode::InternalError, error.to_string())).await;
+            Err(error) => {
+                let answer = ErrorPayload::new(ErrorCode::InternalError, error.to_string());
+                let (id, answer) = match error {
+                    FrameError::Malformed { id, field, .. } => (id, answer.with("field", field)),
+                    FrameError::EndlessId { begins } => {
+                        (protocol::new_id(), answer.with("field", "id").with("id_begins", begins))
+                    }
+                    FrameError::Unanswerable(_) => return None,
+                };
+                self.line.refuse(&id, answer).await;
                 return None;
             }
         };
@@ -294,10 +301,25 @@ impl Reader {
             }
             Err(NotAdmitted::Duplicate) => {
                 let count = self.odd_frame();
-                log_some!(count, %kind, "dropped a second request with the id of one in flight; the first one's answer serves");
+                log_some!(count, %kind, "refused a second request with the id of one in flight");
+                let error = duplicate(&id);
+                self.service.refused(&id, kind, &error);
+                // Under the id itself it would pass for the first one's answer.
+                self.line.refuse(&protocol::new_id(), error).await;
             }
         }
     }
+}
+
+/// The answer to a second request with the id of one in flight. The contract answers under the request's id, and that
+/// answer is the first one's alone; so this goes out under an id of our own, and says which it means.
+fn duplicate(id: &str) -> ErrorPayload {
+    ErrorPayload::new(
+        ErrorCode::InternalError,
+        "a request with this id is in flight already; this second one was not carried out: give each its own id",
+    )
+    .with("reason", "duplicate_id")
+    .with("duplicate_of", id)
 }
 
 /// Sends STATUS.
