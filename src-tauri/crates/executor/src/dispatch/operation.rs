@@ -17,7 +17,8 @@ use super::record::Record;
 use crate::connection::{Incoming, Line, Slot, send_status};
 use crate::consent::{self, Approved, Scope};
 use crate::events::Event;
-use crate::machine::cancelled;
+use crate::limits::{Rate, RetryAfter};
+use crate::machine::{Machine, cancelled};
 use crate::session::{DataConnection, Session};
 
 /// Details of an audit record.
@@ -59,6 +60,40 @@ pub(crate) struct Asks {
     pub(crate) capability: consent::Capability,
     pub(crate) view: consent::ActionView,
     pub(crate) program: consent::ProgramMatch,
+}
+
+/// One of a rate. Dropped before it is kept, it is given back: a refused request does not count.
+#[must_use = "what is carried out keeps it"]
+pub(crate) struct Counted {
+    machine: Arc<Machine>,
+    rate: fn(&Machine) -> &Rate,
+    taken: Option<std::time::Instant>,
+}
+
+impl Counted {
+    /// Takes one.
+    ///
+    /// # Errors
+    ///
+    /// When there will be one.
+    pub(crate) fn take(call: &Call, rate: fn(&Machine) -> &Rate) -> Result<Self, RetryAfter> {
+        let machine = call.session().machine.clone();
+        let now = std::time::Instant::now();
+        rate(&machine).try_acquire(now)?;
+        Ok(Self { machine, rate, taken: Some(now) })
+    }
+
+    fn keep(mut self) {
+        self.taken = None;
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        if let Some(taken) = self.taken {
+            (self.rate)(&self.machine).give_back(taken);
+        }
+    }
 }
 
 /// How an operation ended.
@@ -121,6 +156,16 @@ pub(crate) trait Operation: 'static {
     ///
     /// When the request makes no sense; it is then not shown to anybody.
     fn asks(params: &Self::Params, call: &Call) -> Result<Asks, ErrorPayload>;
+
+    /// Takes one of a rate that is the machine's, before anybody is asked: a flood must not bury the person in prompts.
+    /// What is then not carried out gives it back.
+    ///
+    /// # Errors
+    ///
+    /// When the rate is used up.
+    fn count(_call: &Call) -> Result<Option<Counted>, ErrorPayload> {
+        Ok(None)
+    }
 
     /// Limits that are the machine's, looked at once the action is approved.
     ///
@@ -191,7 +236,7 @@ pub(crate) async fn serve<O: Operation>(
     }
 }
 
-/// Everything before the capability: granted, paused, parsed, within its rate, approved, its turn.
+/// Everything before the capability: granted, paused, parsed, within its rate, approved, its place, its turn.
 async fn prepare<O: Operation>(
     call: &Call,
     slot: &Slot,
@@ -210,9 +255,13 @@ async fn prepare<O: Operation>(
     let params = parsed.value;
     record.details(O::details(&params, call));
     let asks = O::asks(&params, call)?;
+    let counted = O::count(call)?;
     let approved = machine.ask(call, O::KIND, asks, params).await?;
     let place = O::admit(call)?;
     let turn = slot.turn(&call.stop).await.ok_or_else(cancelled)?;
+    if let Some(counted) = counted {
+        counted.keep();
+    }
     Ok((approved, Box::new((place, turn))))
 }
 
@@ -220,7 +269,7 @@ async fn prepare<O: Operation>(
 fn finish<O: Operation>(
     approved: Approved<O::Params>,
     call: &Call,
-    machine: &crate::machine::Machine,
+    machine: &Machine,
     permit: audit::Permit,
     mut record: Record,
 ) -> (Option<Response>, Option<String>) {
