@@ -6,6 +6,7 @@
 //! and the app share nothing else with it.
 #![deny(unsafe_code)]
 
+mod anchor;
 mod connection;
 mod control;
 mod dispatch;
@@ -24,6 +25,7 @@ pub mod local;
 pub mod oauth;
 pub mod off;
 
+pub use anchor::{AnchorError, audit_anchor, keep_audit_anchor};
 pub use connection::Timings;
 pub use executor::{Executor, Reload, Setup, StartError, oauth_config};
 pub use identity::{IdentityError, machine_id};

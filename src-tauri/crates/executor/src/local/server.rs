@@ -254,7 +254,11 @@ fn is_safe(request: &Request) -> bool {
         Request::Watch => false,
         Request::Command(command) => match command {
             Command::Stop | Command::Pause | Command::Disconnect => true,
-            Command::Connect | Command::Resume { .. } | Command::RotateLog | Command::ReloadConfig => false,
+            Command::Connect
+            | Command::Resume { .. }
+            | Command::RotateLog
+            | Command::PruneLog { .. }
+            | Command::ReloadConfig => false,
         },
     }
 }

@@ -111,6 +111,7 @@ fn steer(state: &Path) {
             Order::Resume { session_id: None },
             Order::Resume { session_id: Some("s".into()) },
             Order::RotateLog,
+            Order::PruneLog { older_than_seconds: 0 },
             Order::ReloadConfig,
             Order::Pause,
             Order::Disconnect,
