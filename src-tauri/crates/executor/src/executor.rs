@@ -15,7 +15,7 @@ use vault::{Vault, VaultError};
 
 use crate::anchor::{AnchorError, audit_anchor, keep_audit_anchor};
 use crate::config::{Config, Dirs, Platform, Redirect};
-use crate::connection::{Sockets, Timings, run_control};
+use crate::connection::{Renewing, Sockets, Timings, run_control};
 use crate::consent::{Consent, ConsentEvent, Policy, Prompter, Withdrawal};
 use crate::control::{GrantKey, KEY_LABEL, Revisions, Sessions};
 use crate::events::{Command, CommandFailed, ConnectionState, Event, StatusReport};
@@ -150,6 +150,7 @@ impl Executor {
             commands: exec::Host::new()?,
             consent,
             tokens,
+            renewing: Renewing::default(),
             sockets: Sockets::default(),
             sessions: Sessions::new(Revisions::load(&dirs.state)?),
             grants,

@@ -247,6 +247,7 @@ async fn prepare<O: Operation>(
     let machine = &session.machine;
     call.connection.granted(O::KIND)?;
     machine.not_paused()?;
+    machine.renewing.not_now()?;
     if machine.consent.is_paused(session.id.as_str()) {
         return Err(errors::chat_paused());
     }
