@@ -33,6 +33,7 @@ pub(crate) fn run(context: &Context) -> Outcome {
     make_usual_root(&loaded.config);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKERS)
+        .on_thread_stop(exec::memory::let_go) // one for requests ends when there was nothing to do for 10 s
         .enable_all()
         .build()
         .map_err(|error| Failure::new(Code::Failed, format!("the runtime cannot be started: {error}")))?;

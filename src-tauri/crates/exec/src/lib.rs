@@ -13,6 +13,8 @@
 //!   account ([`Host::survivors`]) and dies with it.
 //! - Output is drained whatever its size, and kept up to a budget shared by stdout and stderr.
 //!
+//! [`memory`] is about this process alone: it holds frames and output of megabytes for moments.
+//!
 //! How a tree is held together:
 //!
 //! - Linux: each command has a supervisor process, a child subreaper ([`supervisor`]). It covers children in
@@ -47,6 +49,7 @@ mod sys;
 #[path = "windows/mod.rs"]
 mod sys;
 
+pub mod memory;
 pub mod supervisor;
 
 pub use env::baseline_env;

@@ -4,6 +4,7 @@
 
 mod hunt;
 mod launch;
+pub(crate) mod memory;
 mod order;
 mod proc;
 mod process;

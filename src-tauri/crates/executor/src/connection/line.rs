@@ -114,6 +114,11 @@ impl Line {
         }
     }
 
+    /// Whether a frame would have to wait for the writer.
+    pub(crate) fn is_queue_full(&self) -> bool {
+        self.out.capacity() == 0
+    }
+
     /// Queues a ping, unless the writer is busy: then there is traffic anyway.
     pub(crate) fn ping(&self) {
         let _ = self.out.try_send(Out::Ping);

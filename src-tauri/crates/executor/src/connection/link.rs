@@ -86,6 +86,7 @@ impl Try {
 pub(crate) async fn run_control(machine: Arc<Machine>, stop: CancellationToken) {
     let link = Link::Control(machine.clone());
     let ended = link.keep(&stop).await;
+    let signed_out = matches!(ended, Final::SignedOut(_));
     let state = match ended {
         Final::Stopped | Final::Idle => return, // who stopped it says why
         Final::Revoked(reason) => {
@@ -94,8 +95,16 @@ pub(crate) async fn run_control(machine: Arc<Machine>, stop: CancellationToken) 
         Final::SignedOut(reason) => ConnectionState::SignedOut { reason },
         Final::Halted(reason) => ConnectionState::Halted { reason },
     };
+    let sessions = machine.sessions.active();
     machine.sessions.stop_all();
     machine.set_connection_unless(&stop, state);
+    if !signed_out {
+        // The platform will not restore them, so nothing of them runs on. Their own connections may not get to see why
+        // they end: they are told to stop here.
+        for session in sessions {
+            machine.end_session(&session).await;
+        }
+    }
 }
 
 /// Keeps a session's data connection until it ends, and then sees to it that nothing of the session runs on.

@@ -142,7 +142,7 @@ impl<P> ApprovedAction<P> {
 /// One request type of a session.
 pub(crate) trait Operation: 'static {
     type Params: DeserializeOwned + Serialize + Send + Sync + 'static;
-    type Response: Serialize;
+    type Response: Serialize + Send;
     const KIND: MessageType;
     /// The log's name of its start, for what could end this program before its own record is written.
     const STARTS: Option<&'static str> = None;
@@ -176,6 +176,14 @@ pub(crate) trait Operation: 'static {
         Ok(Box::new(()))
     }
 
+    /// Whether [`Operation::at_once`] ever answers.
+    const AT_ONCE: bool = false;
+
+    /// Does it, on a thread that must not wait for anything, if that can be done; else does nothing.
+    fn at_once(_params: &Self::Params, _call: &Call) -> Option<Self::Response> {
+        None
+    }
+
     /// Does it. Blocks; looks at `call.stop` where it takes long.
     fn run(action: ApprovedAction<Self::Params>, call: &Call) -> Done<Self::Response>;
 }
@@ -207,18 +215,21 @@ pub(crate) async fn serve<O: Operation>(
                     machine.write(permit, record.failed(&error, call.is_cancelled())).err().unwrap_or(error);
                 (encode_error(&incoming.id, &error), Some(error.code.as_str().to_owned()))
             }
-            Ok((approved, held)) => {
-                let (machine, call) = (machine.clone(), call);
-                let work = move || {
-                    let answered = finish::<O>(approved, &call, &machine, permit, record);
-                    drop(held);
-                    answered
-                };
-                match tokio::task::spawn_blocking(work).await {
-                    Ok(answered) => answered,
-                    Err(_) => return, // the runtime is shutting down
+            Ok((approved, held)) => match at_once::<O>(approved, &call) {
+                Ok(response) => conclude::<O>(Ok(response).into(), &call, &machine, permit, record),
+                Err(approved) => {
+                    let machine = machine.clone();
+                    let work = move || {
+                        let answered = finish::<O>(approved, &call, &machine, permit, record);
+                        drop(held);
+                        answered
+                    };
+                    match tokio::task::spawn_blocking(work).await {
+                        Ok(answered) => answered,
+                        Err(_) => return, // the runtime is shutting down
+                    }
                 }
-            }
+            },
         },
     };
     connection.session.touch();
@@ -266,14 +277,29 @@ async fn prepare<O: Operation>(
     Ok((approved, Box::new((place, turn))))
 }
 
+/// The response and the error code of a request.
+type Answered = (Option<Response>, Option<String>);
+
+/// The capability, when it need not wait. The way to a thread that may block, and back, costs more than a small request.
+fn at_once<O: Operation>(
+    approved: Approved<O::Params>,
+    call: &Call,
+) -> Result<O::Response, Approved<O::Params>> {
+    if !O::AT_ONCE || call.is_cancelled() {
+        return Err(approved);
+    }
+    // What fails here fails again on a thread of its own, and is answered there.
+    approved.attempt(|params| catch_unwind(AssertUnwindSafe(|| O::at_once(params, call))).unwrap_or(None))
+}
+
 /// The capability, its record and its answer, on one blocking thread.
 fn finish<O: Operation>(
     approved: Approved<O::Params>,
     call: &Call,
     machine: &Machine,
     permit: audit::Permit,
-    mut record: Record,
-) -> (Option<Response>, Option<String>) {
+    record: Record,
+) -> Answered {
     let run = || match ApprovedAction::begin(approved) {
         Ok(action) => O::run(action, call),
         Err(withdrawn) => Err(withdrawn).into(),
@@ -294,6 +320,17 @@ fn finish<O: Operation>(
         ))
         .into()
     });
+    conclude::<O>(done, call, machine, permit, record)
+}
+
+/// The record of what was done, and with it the answer.
+fn conclude<O: Operation>(
+    done: Done<O::Response>,
+    call: &Call,
+    machine: &crate::machine::Machine,
+    permit: audit::Permit,
+    mut record: Record,
+) -> Answered {
     record.details(done.details);
     let cancelled = done.result.is_err() && call.is_cancelled();
     let entry = match &done.result {
