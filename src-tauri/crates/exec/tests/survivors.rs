@@ -85,7 +85,7 @@ fn a_command_that_stops_its_supervisor_and_kills_deskhand_is_ended_by_the_next_s
 fn a_command_that_kills_its_supervisor_and_deskhand_is_ended_by_the_next_start() {
     // A group that loses its supervisor and has a stopped member is hung up.
     let line = format!(
-        "trap '' HUP; {STUBBORN}\n{AWAIT_GO}; kill -STOP $DESKHAND; kill -KILL $PPID; kill -KILL $DESKHAND; sleep 1000"
+        "trap '' HUP; {STUBBORN}\n{AWAIT_GO}; kill -STOP $PPID; kill -KILL $DESKHAND; kill -KILL $PPID; sleep 1000"
     );
     outlives_and_is_ended(1, &line, STUBBORN_COUNT);
 }
@@ -96,7 +96,7 @@ fn what_has_changed_its_session_environment_program_and_namespace_is_ended_by_th
     let line = format!(
         "(setsid -f env -i PATH=$PATH bash -c '{hide}')
         (setsid -f unshare --user --map-root-user bash -c '{hide}' || echo $$ >> pids)
-        {AWAIT_GO}; kill -STOP $DESKHAND; kill -KILL $PPID; kill -KILL $DESKHAND; touch went; sleep 1000"
+        {AWAIT_GO}; kill -STOP $PPID; kill -KILL $DESKHAND; kill -KILL $PPID; touch went; sleep 1000"
     );
     outlives_and_is_ended(2, &line, 2);
 }
@@ -110,7 +110,7 @@ fn a_mark_that_was_spoilt_does_not_save_its_process() {
     let spoil = "ulimit -Sm 5000; ulimit -Hm 5000; ulimit -Hm unlimited 2>/dev/null";
     let line = format!(
         "({spoil}; echo $BASHPID >> pids; exec sleep 1000) &
-        {AWAIT_GO}; kill -STOP $DESKHAND; kill -KILL $PPID; kill -KILL $DESKHAND; {spoil}; sleep 1000"
+        {AWAIT_GO}; kill -STOP $PPID; kill -KILL $DESKHAND; kill -KILL $PPID; {spoil}; sleep 1000"
     );
     let dir = tempfile::tempdir().unwrap();
     let mut deskhand = run(dir.path(), mark(3), &line);
