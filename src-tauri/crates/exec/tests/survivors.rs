@@ -64,7 +64,8 @@ fn outlives_and_is_ended(number: u32, line: &str, pids: usize) {
     deskhand.wait().unwrap();
     assert!(!dir.path().join("ended").exists(), "the command was to end it");
     assert!(pids.iter().all(|pid| is_alive(*pid)), "nothing has outlived it: the attack is none");
-    assert_eq!(end_survivors(Mark(mark.0 ^ (1 << 31))), 0, "another installation does not touch them");
+    // Another installation does not touch them (but ends the spoilt ones of a test that runs now).
+    end_survivors(Mark(mark.0 ^ (1 << 31)));
     assert!(pids.iter().all(|pid| is_alive(*pid) && is_marked(pid.unsigned_abs())));
 
     assert!(end_survivors(mark) >= pids.len());
