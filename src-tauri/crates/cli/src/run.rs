@@ -113,6 +113,7 @@ fn listen(
         terminal.attach(executor.consent()).map_err(failed(Code::Failed))?;
     }
     let kill = executor.kill_switch();
+    let commands = executor.clone();
     let setup = local::Setup {
         runtime_dir: runtime_dir.to_owned(),
         host: executor.clone(),
@@ -120,7 +121,7 @@ fn listen(
         stop: Arc::new(move || {
             kill.throw("deskhand stop");
         }),
-        is_command: Arc::new(|_| false),
+        is_command: Arc::new(move |pid| commands.is_command(pid)),
     };
     Server::start(instance, setup).map_err(failed(Code::Setup))
 }

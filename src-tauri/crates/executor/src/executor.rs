@@ -23,6 +23,7 @@ use crate::identity::{self, IdentityError};
 use crate::kill::KillSwitch;
 use crate::limits::{Bound, COMMANDS_AT_ONCE, Rate, Slots};
 use crate::machine::{Machine, PausedBy, State};
+use crate::mark::mark;
 use crate::oauth::{self, OAuthConfig, OAuthError, TokenSource};
 use crate::off::{self, Off};
 
@@ -147,7 +148,7 @@ impl Executor {
             platform,
             timings,
             started: Instant::now(),
-            commands: exec::Host::new()?,
+            commands: exec::Host::with_mark(mark(&dirs.state))?,
             consent,
             tokens,
             renewing: Renewing::default(),
@@ -193,6 +194,13 @@ impl Executor {
     #[must_use]
     pub fn kill_switch(&self) -> KillSwitch {
         self.kill.clone()
+    }
+
+    /// Whether the process `pid` is a command of an agent's, or was started by one, of this run or an earlier one: see
+    /// [`exec::Host::is_command`]. Looks at processes; not for a thread that must not wait.
+    #[must_use]
+    pub fn is_command(&self, pid: u32) -> bool {
+        self.machine.commands.is_command(pid)
     }
 
     /// Answers to consent prompts go here.

@@ -14,6 +14,7 @@ mod executor;
 mod identity;
 mod kill;
 mod machine;
+mod mark;
 mod session;
 
 pub mod config;
