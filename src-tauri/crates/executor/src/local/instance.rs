@@ -58,13 +58,12 @@ impl Instance {
     pub fn claim(state_dir: &Path) -> Result<Self, InstanceError> {
         let path = state_dir.join(LOCK);
         let lock = open(&path).map_err(|source| InstanceError::Io { path: path.clone(), source })?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                let pid = await_holder(&lock, state_dir);
+        match take(&lock, state_dir) {
+            Ok(Taken::Ours) => {}
+            Ok(Taken::By(pid)) => {
                 return Err(InstanceError::Running { pid, state_dir: state_dir.to_owned() });
             }
-            Err(TryLockError::Error(source)) => return Err(InstanceError::Io { path, source }),
+            Err(source) => return Err(InstanceError::Io { path, source }),
         }
         let claim = holder::Claim::take(state_dir)
             .map_err(|source| InstanceError::Io { path: path.clone(), source })?;
@@ -116,12 +115,25 @@ impl Drop for Instance {
     }
 }
 
-fn await_holder(lock: &File, state_dir: &Path) -> Option<u32> {
+enum Taken {
+    Ours,
+    /// Another process has it: which one, if the OS says so.
+    By(Option<u32>),
+}
+
+/// Takes the lock, unless a process has it. One that was killed while it started another one leaves the lock to that for
+/// a moment: then nobody is named, and it is tried again.
+fn take(lock: &File, state_dir: &Path) -> io::Result<Taken> {
     let deadline = Instant::now() + PID_PATIENCE;
     loop {
+        match lock.try_lock() {
+            Ok(()) => return Ok(Taken::Ours),
+            Err(TryLockError::WouldBlock) => {}
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
         match holder::of(lock, state_dir, read_pid(state_dir)) {
-            Some(pid) => return Some(pid),
-            None if Instant::now() >= deadline => return None,
+            Some(pid) => return Ok(Taken::By(Some(pid))),
+            None if Instant::now() >= deadline => return Ok(Taken::By(None)),
             None => thread::sleep(PID_RETRY),
         }
     }
