@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::{Corpus, fuzz_target};
-use protocol::{Frame, FrameError, MAX_ID_BYTES, MessageType, encode_as, parse_payload};
+use protocol::{Frame, FrameError, MAX_ANSWERED_ID_BYTES, MAX_ID_BYTES, MessageType, encode_as, parse_payload};
 
 fuzz_target!(|bytes: &[u8]| -> Corpus {
     match Frame::parse(bytes) {
@@ -15,8 +15,12 @@ fuzz_target!(|bytes: &[u8]| -> Corpus {
             Corpus::Keep
         }
         Err(FrameError::Malformed { id, field, .. }) => {
-            assert!((1..=MAX_ID_BYTES).contains(&id.len()));
+            assert!((1..=MAX_ANSWERED_ID_BYTES).contains(&id.len()));
             assert!(!field.is_empty());
+            Corpus::Keep
+        }
+        Err(FrameError::EndlessId { begins }) => {
+            assert_eq!(begins.chars().count(), 64);
             Corpus::Keep
         }
         Err(FrameError::Unanswerable(_)) => Corpus::Keep,

@@ -89,10 +89,19 @@ impl Rig {
     ///
     /// When the vault does not take it.
     pub fn sign_in(&self, access: &str, refresh: Option<&str>) {
+        self.sign_in_for(access, refresh, 3600.0);
+    }
+
+    /// As [`Rig::sign_in`], with an access token that ends after so many seconds.
+    ///
+    /// # Panics
+    ///
+    /// When the vault does not take it.
+    pub fn sign_in_for(&self, access: &str, refresh: Option<&str>, seconds: f64) {
         let tokens = Tokens {
             access_token: access.into(),
             refresh_token: refresh.map(Into::into),
-            expires_at: protocol::now() + 3600.0,
+            expires_at: protocol::now() + seconds,
             platform: self.platform.http().to_owned(),
             client_id: self.config.oauth.client_id.clone(),
         };

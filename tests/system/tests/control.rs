@@ -196,6 +196,40 @@ async fn a_command_is_asked_for_and_what_runs_is_what_was_shown() {
 }
 
 #[tokio::test]
+async fn a_flood_of_commands_is_refused_before_anybody_is_asked_and_what_is_denied_does_not_count() {
+    let platform = Scripted::start().await;
+    let mut rig = Rig::new(&platform.url);
+    let person = Arc::new(Person::default());
+    rig.config.consent.shell = executor::config::Decision::Ask;
+    rig.config.rates.commands_per_minute = 2;
+    rig.prompter = Some(person.clone());
+    let executor = rig.start();
+    let (_control, mut data) = platform.session("s1").await;
+    let run = |n: u32| json!({"command": format!("echo {n}")});
+    let first = data.send("EXECUTE_COMMAND", run(1)).await;
+    let second = data.send("EXECUTE_COMMAND", run(2)).await;
+    let prompt = person.next_prompt(1).await;
+    until("both wait", || executor.consent().open_prompts().len() == 2).await;
+    let third = data.request("EXECUTE_COMMAND", run(3)).await.payload;
+    assert_eq!(third["code"], "SHIM_OVERLOADED", "{third}");
+    assert!(third["details"]["retry_after_seconds"].as_u64().is_some());
+    assert_eq!(executor.consent().open_prompts().len(), 2, "nobody was asked");
+
+    answer(&executor, &prompt, Answer::Deny).await;
+    assert_eq!(data.answer_to(&first).await.payload["code"], "CONSENT_REQUIRED");
+    let fourth = data.send("EXECUTE_COMMAND", run(4)).await; // in the place of the denied one
+    for (count, id) in [(2, &second), (3, &fourth)] {
+        let prompt = person.next_prompt(count).await;
+        answer(&executor, &prompt, Answer::AllowOnce).await;
+        assert_eq!(data.answer_to(id).await.payload["exit_code"], 0);
+    }
+    // What was carried out counts.
+    let fifth = data.request("EXECUTE_COMMAND", run(5)).await.payload;
+    assert_eq!(fifth["code"], "SHIM_OVERLOADED", "{fifth}");
+    assert_eq!(person.seen.lock().unwrap().len(), 3);
+}
+
+#[tokio::test]
 async fn a_prompt_whose_connection_ends_is_withdrawn_and_nothing_runs() {
     let platform = Scripted::start().await;
     let mut rig = Rig::new(&platform.url);

@@ -100,11 +100,50 @@ async fn a_request_sent_twice_runs_once() {
     data.reply("EXECUTE_COMMAND", "twice", run.clone()).await;
     until("it runs", || rig.root.join("count").exists()).await;
     data.reply("EXECUTE_COMMAND", "twice", run).await;
+    let refused = data.answer().await;
+    assert_eq!((refused.kind.as_str(), refused.payload["code"].as_str()), ("ERROR", Some("INTERNAL_ERROR")));
+    assert_eq!(refused.payload["details"], json!({"reason": "duplicate_id", "duplicate_of": "twice"}));
+    assert_ne!(refused.id, "twice", "it would pass for the first one's answer");
+    assert_eq!(rig.logged("EXECUTE_COMMAND")[0]["result"]["error_code"], "INTERNAL_ERROR");
     data.request("FILE_STAT", json!({"path": "."})).await;
     std::fs::write(rig.root.join("go"), "").unwrap();
     assert_eq!(data.answer_to("twice").await.kind, "COMMAND_RESULT");
     assert!(data.is_silent_for(Duration::from_millis(200)).await);
     assert_eq!(std::fs::read_to_string(rig.root.join("count")).unwrap(), "x\n");
+}
+
+#[tokio::test]
+async fn a_request_with_an_id_that_is_too_long_is_told_so() {
+    let platform = Scripted::start().await;
+    let rig = Rig::new(&platform.url);
+    let _executor = rig.start();
+    let (_control, data) = platform.session("s1").await;
+    // The scripted platform reads frames as we do, and would not take the long id either.
+    let mut socket = data.into_socket();
+    let mut ask = async |length: usize| -> serde_json::Value {
+        use futures_util::SinkExt as _;
+        let frame = json!({"type": "FILE_STAT", "id": "x".repeat(length), "payload": {"path": "."}});
+        socket.send(tokio_tungstenite::tungstenite::Message::text(frame.to_string())).await.unwrap();
+        loop {
+            let message = socket.next().await.unwrap().unwrap();
+            let Ok(text) = message.to_text() else { continue };
+            match serde_json::from_str::<serde_json::Value>(text) {
+                Ok(frame) if frame["type"] != "STATUS" => return frame,
+                Ok(_) | Err(_) => {}
+            }
+        }
+    };
+    assert_eq!(ask(4096).await["type"], "FILE_STAT_RESPONSE");
+    for length in [4097, 65_536] {
+        let error = ask(length).await;
+        assert_eq!((&error["type"], &error["payload"]["code"]), (&json!("ERROR"), &json!("INTERNAL_ERROR")));
+        assert_eq!(error["payload"]["details"]["field"], "id");
+        assert_eq!(error["id"].as_str().unwrap().len(), length);
+    }
+    let error = ask(5 << 20).await;
+    assert!(error["id"].as_str().unwrap().len() < 64, "an id of our own");
+    assert_eq!(error["payload"]["details"], json!({"field": "id", "id_begins": "x".repeat(64)}));
+    assert_eq!(ask(36).await["type"], "FILE_STAT_RESPONSE");
 }
 
 #[tokio::test]

@@ -186,3 +186,76 @@ async fn a_session_that_is_revoked_is_closed_4428_and_not_dialled_again() {
     wait_for_state(&mut events, is_halted).await;
     assert_eq!(rig.logged("SESSION_REVOKED").len(), 2);
 }
+
+fn tokens(name: u32, expires_in: u32) -> Value {
+    json!({
+        "access_token": format!("token-{name}"), "refresh_token": format!("refresh-{name}"), "expires_in": expires_in,
+        "token_type": "Bearer",
+    })
+}
+
+#[tokio::test]
+async fn a_short_lived_token_never_signs_out() {
+    let platform = Scripted::start().await;
+    let rig = Rig::new(&platform.url);
+    let executor = rig.start_unconnected();
+    let mut events = executor.subscribe();
+    executor.connect_unless_off();
+    let mut peer = platform.control().await;
+    // Every connection is accepted and ended for its token, sooner than any counts as stable.
+    for name in 2..6 {
+        assert!(peer.is_silent_for(std::time::Duration::from_millis(50)).await);
+        peer.close(4401).await;
+        platform.http(200, &tokens(name, 3600)).await;
+        peer = platform.accept().await;
+        assert_eq!(peer.authorization, format!("Bearer token-{name}"));
+        peer.welcome(json!({})).await;
+    }
+    // A grant that is dead does.
+    peer.close(4401).await;
+    platform.http(400, &json!({"error": "invalid_grant"})).await;
+    wait_for_state(&mut events, |s| matches!(s, ConnectionState::SignedOut { .. })).await;
+}
+
+#[tokio::test]
+async fn a_token_is_renewed_before_its_end_and_no_command_dies_of_it() {
+    let platform = Scripted::start().await;
+    let rig = Rig::new(&platform.url);
+    rig.sign_in_for("token-1", Some("refresh-1"), 8.0);
+    let _executor = rig.start();
+    // One that ends within a minute is exchanged before it is used.
+    platform.http(200, &tokens(2, 8)).await;
+    let mut control = platform.control().await;
+    assert_eq!(control.authorization, "Bearer token-2");
+    control.attach("s1").await;
+    control.send("ACTIVATE_SESSION", json!({"session_id": "s1", "revision": 1})).await;
+    platform.http(200, &tokens(3, 8)).await;
+    let mut data = platform.accept().await;
+    data.welcome(json!({"session_id": "s1"})).await;
+    let command = "echo > on; while [ ! -e go ]; do sleep 0.05; done; echo done";
+    let run = data.send("EXECUTE_COMMAND", json!({"command": command})).await;
+    // Past half of its life the next one is there, and the command goes on; towards the end no other begins.
+    let held_off = loop {
+        let answer = data.request("FILE_STAT", json!({"path": "."})).await;
+        if answer.kind == "ERROR" {
+            break answer.payload;
+        }
+        assert!(data.is_silent_for(std::time::Duration::from_millis(100)).await);
+    };
+    assert_eq!(
+        (&held_off["code"], &held_off["details"]["reason"]),
+        (&json!("SHIM_OVERLOADED"), &json!("renewing"))
+    );
+    assert!(rig.root.join("on").exists());
+    std::fs::write(rig.root.join("go"), "").unwrap();
+    let result = data.answer_to(&run).await;
+    assert_eq!((&result.payload["stdout"], &result.payload["exit_code"]), (&json!("done\n"), &json!(0)));
+    // Then, with nothing in flight, both connections are exchanged.
+    assert_eq!(data.end().await, Ended::Closed(1000, String::new()));
+    assert_eq!(control.end().await, Ended::Closed(1000, String::new()));
+    platform.http(200, &tokens(4, 3600)).await;
+    let again = platform.control().await;
+    assert_eq!(again.authorization, "Bearer token-4");
+    assert_eq!(rig.logged("EXECUTE_COMMAND")[0]["result"]["ok"], true);
+    assert_eq!(rig.logged("TOKEN_REFRESHED").len(), 3);
+}

@@ -271,6 +271,34 @@ async fn a_token_that_ends_is_renewed_and_the_session_goes_on() {
 }
 
 #[tokio::test]
+async fn no_command_dies_of_a_token_that_ends() {
+    let life = Duration::from_secs(8);
+    let platform = Reference::with(|options| options.timings.access_token_ttl = life).await;
+    let rig = platform.rig().await;
+    let tokens = platform.tokens().await;
+    rig.sign_in_for(&tokens.access_token, Some(&tokens.refresh_token), life.as_secs_f64());
+    let _executor = rig.start();
+    let session = platform.session().await;
+    // One after the other over three lives, with hardly a pause between them.
+    let (began, mut ran) = (tokio::time::Instant::now(), 0);
+    while began.elapsed() < 3 * life {
+        let answer = platform.answer(&session, "bash_exec", json!({"command": "sleep 1.2; echo on"})).await;
+        if answer["ok"] == true {
+            assert_eq!(answer["result"]["stdout"], "on\n");
+            ran += 1;
+        } else {
+            assert_eq!(answer["error"]["code"], "SHIM_OVERLOADED", "told to come back in a moment: {answer}");
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    }
+    assert!(ran >= 8, "{ran}");
+    let ended = rig.logged("WS_DISCONNECTED");
+    assert!(!ended.is_empty());
+    assert!(ended.iter().all(|record| !record.to_string().contains("4401")), "{ended:?}");
+    assert!(rig.logged("EXECUTE_COMMAND").iter().all(|r| r["result"]["error_code"] != "CANCELLED"));
+}
+
+#[tokio::test]
 async fn a_refresh_token_that_was_used_twice_cuts_the_machine_off() {
     let nap = nap(303);
     let platform = Reference::start().await;

@@ -5,38 +5,40 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use crate::anchor::Anchor;
 use crate::head::{self, Head, OnDisk};
-use crate::key::{AuditKey, KeyedMac, hex_string};
+use crate::key::{AuditKey, Hex, KeyedMac, hex_string};
 use crate::names::{HEAD, LOG, log_path, rotated};
 use crate::report::{Fault, Note, Problem, Report};
 use crate::verify::{Checked, check_path};
 
 /// How often to look at a log that keeps rotating.
-const ATTEMPTS: u32 = 10;
+pub(crate) const ATTEMPTS: u32 = 10;
 
 /// Verifies every file of the log in `dir`, that each file is there that a later one names, that it ends as that one
-/// says, and that the last record known to be on disk (`audit.head`) is there. Works while the log is being written.
+/// says, and that the last record known to be on disk (`audit.head`) and the anchor's are there. Works while the log is
+/// being written; the anchor is to be read before.
 #[must_use]
-pub fn verify_all(dir: &Path, key: &AuditKey) -> Report {
+pub fn verify_all(dir: &Path, key: &AuditKey, anchor: Option<&Anchor>) -> Report {
     // A rotation while the files are looked at may show the log twice or not at all; then look again.
     for _ in 1..ATTEMPTS {
         let before = rotated(dir).ok();
-        let report = verify_once(dir, key);
+        let report = verify_once(dir, key, anchor);
         if report.is_ok() || before == rotated(dir).ok() {
             return report;
         }
     }
-    verify_once(dir, key)
+    verify_once(dir, key, anchor)
 }
 
-fn verify_once(dir: &Path, key: &AuditKey) -> Report {
+fn verify_once(dir: &Path, key: &AuditKey, anchor: Option<&Anchor>) -> Report {
     let mac = key.mac();
     // Read before the files: it never runs ahead of them.
     let head = head::read(dir, key);
-    let wanted = match &head {
-        OnDisk::Known(head) => Some(head.hmac),
-        OnDisk::Missing | OnDisk::Forged => None,
-    };
+    let mut wanted: Vec<Hex> = anchor.map(|anchor| anchor.0.hmac).into_iter().collect();
+    if let OnDisk::Known(head) = &head {
+        wanted.push(head.hmac);
+    }
     let mut log = Files::new(dir);
     let names = match rotated(dir) {
         Ok(names) => names,
@@ -46,12 +48,13 @@ fn verify_once(dir: &Path, key: &AuditKey) -> Report {
         }
     };
     for name in names.into_iter().map(|rotated| rotated.name) {
-        log.insert(name, &mac, wanted.as_ref());
+        log.insert(name, &mac, &wanted);
     }
     if log_path(dir).symlink_metadata().is_ok() {
-        log.insert(LOG.to_owned(), &mac, wanted.as_ref());
+        log.insert(LOG.to_owned(), &mac, &wanted);
     }
     log.check_head(&head);
+    log.check_anchor(anchor);
     log.check_links()
 }
 
@@ -65,15 +68,19 @@ struct Files<'a> {
 }
 
 /// What a file's first record says of the one before.
-struct Before {
-    file: String,
+pub(crate) struct Before {
+    pub(crate) file: String,
     /// `seq` and `hmac` of its last record; `None` where it could not be told then.
-    end: Option<(u64, String)>,
+    pub(crate) end: Option<(u64, String)>,
 }
 
 impl Before {
-    fn of(checked: &Checked) -> Option<Self> {
+    pub(crate) fn of(checked: &Checked) -> Option<Self> {
         let (1, first) = checked.events.first()? else { return None };
+        Self::in_record(first)
+    }
+
+    pub(crate) fn in_record(first: &Value) -> Option<Self> {
         let details = first.get("details").filter(|_| first["op"] == "LOG_ROTATED")?;
         let file = details["previous_file"].as_str()?.to_owned();
         let end = details["previous_seq"]
@@ -89,7 +96,7 @@ impl<'a> Files<'a> {
         Self { dir, checked: BTreeMap::new(), order: Vec::new(), report: Report::default() }
     }
 
-    fn insert(&mut self, name: String, mac: &KeyedMac, wanted: Option<&[u8; 64]>) {
+    fn insert(&mut self, name: String, mac: &KeyedMac, wanted: &[Hex]) {
         let checked = check_path(&self.dir.join(&name), mac, wanted, name == LOG);
         self.checked.insert(name.clone(), checked);
         self.order.push(name);
@@ -104,15 +111,27 @@ impl<'a> Files<'a> {
             OnDisk::Missing if self.checked.is_empty() => {}
             OnDisk::Missing => self.report.notes.push(Note::NoHead),
             OnDisk::Forged => self.problem(self.dir.join(HEAD), Fault::HeadForged),
-            OnDisk::Known(Head { seq, hmac }) => {
-                // A file that stops verifying half-way has its own problem, and may hold the record after that.
-                let is_there =
-                    self.checked.values().any(|checked| checked.found || checked.problem.is_some());
-                if !is_there {
-                    let fault = Fault::TailCut { known_hmac: hex_string(hmac), known_seq: Some(*seq) };
-                    self.problem(log_path(self.dir), fault);
-                }
-            }
+            OnDisk::Known(head) => self.check_known(head),
+        }
+    }
+
+    fn check_anchor(&mut self, anchor: Option<&Anchor>) {
+        let Some(Anchor(known)) = anchor else { return };
+        if self.checked.is_empty() {
+            self.report.problems.clear(); // that the head's record is missing says less
+            self.problem(log_path(self.dir), Fault::LogMissing { known_seq: known.seq });
+        } else if self.report.is_ok() {
+            self.check_known(known); // one missing end is enough
+        }
+    }
+
+    /// A record known to be on disk.
+    fn check_known(&mut self, Head { seq, hmac }: &Head) {
+        // A file that stops verifying half-way has its own problem, and may hold the record after that.
+        let is_there = self.checked.values().any(|file| file.has(hmac) || file.problem.is_some());
+        if !is_there {
+            let fault = Fault::TailCut { known_hmac: hex_string(hmac), known_seq: Some(*seq) };
+            self.problem(log_path(self.dir), fault);
         }
     }
 

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
+use crate::anchor::Anchor;
+
 /// One event to record. `seq`, `ts`, the identity and the chain are the log's to add.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
@@ -75,6 +77,9 @@ pub struct Options {
     pub rotate_age: Duration,
     /// Longest time a record stays unsynced. Default 50 ms. Each sync costs the disk a flush.
     pub sync_every: Duration,
+    /// A record that the log must hold, known from outside of its folder; a log without it gets a `LOG_REPAIRED` record
+    /// that says so. Default none.
+    pub anchor: Option<Anchor>,
 }
 
 impl Default for Options {
@@ -83,6 +88,7 @@ impl Default for Options {
             rotate_bytes: 64 << 20,
             rotate_age: Duration::from_secs(30 * 24 * 60 * 60),
             sync_every: Duration::from_millis(50),
+            anchor: None,
         }
     }
 }

@@ -146,7 +146,7 @@ fn check_member(
         .map_err(|error| Fault::Manifest { reason: format!("{name} is in the manifest only: {error}") })?;
     let mut hashed =
         Hashed { inner: member.take(listed.size.saturating_add(1)), digest: Sha256::new(), size: 0 };
-    let checked = check_stream(&PathBuf::from(name), &mut hashed, u64::MAX, mac, None, false);
+    let checked = check_stream(&PathBuf::from(name), &mut hashed, u64::MAX, mac, &[], false);
     // What follows a bad line counts for the digest too.
     io::copy(&mut hashed, &mut io::sink())
         .map_err(|error| Fault::Unreadable { reason: error.to_string() })?;

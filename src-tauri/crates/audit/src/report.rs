@@ -149,6 +149,11 @@ pub enum Fault {
         /// Its `seq`, if known.
         known_seq: Option<u64>,
     },
+    /// There is no log, and an anchor kept elsewhere says that there was one.
+    LogMissing {
+        /// `seq` of the record it had.
+        known_seq: u64,
+    },
     /// `audit.head` was changed, or written with another key.
     HeadForged,
     /// The log says of itself that records went missing (`LOG_REPAIRED`, reason `records_missing`).
@@ -190,6 +195,9 @@ impl fmt::Display for Fault {
             Self::TailCut { known_hmac, .. } => {
                 write!(f, "the end is missing: no record has the hmac {known_hmac}")
             }
+            Self::LogMissing { known_seq } => {
+                write!(f, "the log is gone; it had a record with seq {known_seq}, as is noted with the key")
+            }
             Self::HeadForged => f.write_str("changed, or written with another key"),
             Self::RecordsMissing { known_seq } => {
                 write!(f, "records up to seq {known_seq} went missing before this one was written")
@@ -225,6 +233,11 @@ pub enum Note {
     },
     /// There is no `audit.head`, so that a cut tail would not show.
     NoHead,
+    /// Neither a next file nor `audit.head` is there that verifies and says where this closed file ended.
+    EndUnknown {
+        /// The file.
+        path: PathBuf,
+    },
 }
 
 impl fmt::Display for Note {
@@ -234,6 +247,9 @@ impl fmt::Display for Note {
             Self::PrunedBefore { path } => write!(f, "what was before {} was pruned", path.display()),
             Self::HalfLine { path, bytes } => {
                 write!(f, "{} ends in half a line of {bytes} bytes", path.display())
+            }
+            Self::EndUnknown { path } => {
+                write!(f, "nothing says where {} ended: a cut tail would not show", path.display())
             }
             Self::NoHead => f.write_str("no audit.head: a cut tail would not show"),
         }

@@ -1,4 +1,4 @@
-//! Verifies one file, on all cores.
+//! Verifies the records of one file, on all cores.
 //!
 //! HMACs cost the time; the chain itself is a comparison of strings. So a file is read in batches, each batch is cut at
 //! line ends into a part per core, the parts are checked side by side, and then joined in order.
@@ -10,9 +10,8 @@ use std::thread;
 
 use serde_json::Value;
 
-use crate::key::{AuditKey, Hex, KeyedMac, hex_string, parse_hex};
+use crate::key::{Hex, KeyedMac, hex_string};
 use crate::line::{Link, check, check_succession};
-use crate::names::LOG;
 use crate::report::{Fault, FileReport, Note, Problem, Report};
 
 /// Bytes each core gets at a time.
@@ -23,47 +22,23 @@ const MAX_THREADS: usize = 8;
 /// elsewhere.
 const MAX_LINE: usize = 16 << 20;
 
-/// Verifies one file by itself. What is missing before or after it shows only in [`crate::verify_all`].
-#[must_use]
-pub fn verify_file(path: &Path, key: &AuditKey) -> Report {
-    verify_one(path, key, None)
-}
-
-/// [`verify_file`], and the record with this `hmac` must be in it: with the last one known, kept elsewhere, a cut
-/// tail shows.
-#[must_use]
-pub fn verify_file_against(path: &Path, key: &AuditKey, last_hmac: &str) -> Report {
-    verify_one(path, key, Some(last_hmac))
-}
-
-fn verify_one(path: &Path, key: &AuditKey, last_hmac: Option<&str>) -> Report {
-    let wanted = last_hmac.and_then(|text| parse_hex(text.as_bytes()));
-    let is_live = path.file_name().is_some_and(|name| name == LOG);
-    let checked = check_path(path, &key.mac(), wanted.as_ref(), is_live);
-    let mut report = Report::default();
-    let found = checked.found;
-    checked.into_report(&mut report);
-    if let Some(known) = last_hmac
-        && !found
-    {
-        let fault = Fault::TailCut { known_hmac: known.to_owned(), known_seq: None };
-        report.problems.push(Problem { path: path.to_owned(), line: None, seq: None, fault });
-    }
-    report
-}
-
 /// What one file holds.
 pub(crate) struct Checked {
     pub(crate) report: FileReport,
     pub(crate) problem: Option<Problem>,
     pub(crate) note: Option<Note>,
-    /// The record that was looked for is there.
-    pub(crate) found: bool,
+    /// Of the records that were looked for, those that are there.
+    found: Vec<Hex>,
     /// The log's records about itself (`LOG_…`), with their line.
     pub(crate) events: Vec<(u64, Value)>,
 }
 
 impl Checked {
+    /// Whether a record that was looked for is there.
+    pub(crate) fn has(&self, hmac: &Hex) -> bool {
+        self.found.contains(hmac)
+    }
+
     /// Adds it to a report.
     pub(crate) fn into_report(self, report: &mut Report) {
         for (line, event) in &self.events {
@@ -91,7 +66,7 @@ impl Checked {
 }
 
 /// Verifies a file as long as it is now, up to its last newline: a writer may go on meanwhile.
-pub(crate) fn check_path(path: &Path, mac: &KeyedMac, wanted: Option<&Hex>, is_live: bool) -> Checked {
+pub(crate) fn check_path(path: &Path, mac: &KeyedMac, wanted: &[Hex], is_live: bool) -> Checked {
     let opened = File::open(path).and_then(|file| Ok((file.metadata()?, file)));
     match opened {
         Ok((metadata, _)) if !metadata.is_file() => unreadable(path, "not a plain file"),
@@ -112,7 +87,7 @@ pub(crate) fn check_stream(
     input: impl Read,
     length: u64,
     mac: &KeyedMac,
-    wanted: Option<&Hex>,
+    wanted: &[Hex],
     is_live: bool,
 ) -> Checked {
     let threads = thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
@@ -154,7 +129,7 @@ struct Progress {
     last: Option<Link>,
     problem: Option<Problem>,
     note: Option<Note>,
-    found: bool,
+    found: Vec<Hex>,
     events: Vec<(u64, Value)>,
 }
 
@@ -167,12 +142,12 @@ impl Progress {
             last: None,
             problem: None,
             note: None,
-            found: false,
+            found: Vec::new(),
             events: Vec::new(),
         }
     }
 
-    fn take_batch(&mut self, lines: &[u8], threads: usize, mac: &KeyedMac, wanted: Option<&Hex>) {
+    fn take_batch(&mut self, lines: &[u8], threads: usize, mac: &KeyedMac, wanted: &[Hex]) {
         let parts = split_at_lines(lines, threads);
         let checked: Vec<Part> = match parts.as_slice() {
             [] => Vec::new(),
@@ -204,7 +179,7 @@ impl Progress {
             return self.fail_here(Fault::Unreadable { reason: "the check of a part stopped".to_owned() });
         }
         self.records += part.records;
-        self.found |= part.found;
+        self.found.extend(part.found);
         self.events.extend(part.events.into_iter().map(|(line, event)| (start + line, event)));
         if part.last.is_some() {
             self.last = part.last;
@@ -267,11 +242,11 @@ struct Part {
     first: Option<Link>,
     last: Option<Link>,
     bad: Option<(Option<u64>, Fault)>,
-    found: bool,
+    found: Vec<Hex>,
     events: Vec<(u64, Value)>,
 }
 
-fn check_part(lines: &[u8], mac: &KeyedMac, wanted: Option<&Hex>) -> Part {
+fn check_part(lines: &[u8], mac: &KeyedMac, wanted: &[Hex]) -> Part {
     let mut part = Part::default();
     for line in lines.strip_suffix(b"\n").unwrap_or(lines).split(|&b| b == b'\n') {
         let link = match check(line, mac) {
@@ -288,7 +263,7 @@ fn check_part(lines: &[u8], mac: &KeyedMac, wanted: Option<&Hex>) -> Part {
             break;
         }
         part.records += 1;
-        part.found |= wanted == Some(&link.hmac);
+        part.found.extend(wanted.iter().find(|wanted| **wanted == link.hmac));
         if link.about_the_log
             && let Ok(event) = serde_json::from_slice(line)
         {

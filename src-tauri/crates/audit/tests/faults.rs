@@ -95,7 +95,7 @@ fn a_writer_killed_in_the_middle_leaves_a_log_to_go_on_in() {
         let log = open(dir.path()); // its lock is no obstacle
         log.record(file_read(2)).unwrap();
         drop(log);
-        let report = verify_all(dir.path(), &key());
+        let report = verify_all(dir.path(), &key(), None);
         assert!(report.is_ok(), "round {round}: {report}");
     }
 }
@@ -127,7 +127,7 @@ fn a_line_torn_by_a_power_loss_before_its_sync_is_no_loss_of_known_records() {
     text.extend_from_slice(&[0; 500]); // as file systems leave it
     fs::write(log_of(&dir), text).unwrap();
     drop(open(dir.path()));
-    let report = verify_all(dir.path(), &key());
+    let report = verify_all(dir.path(), &key(), None);
     assert!(report.is_ok() && report.notes.len() == 1, "{report}");
     drop(open(dir.path()));
     assert_eq!(records(&log_of(&dir)).len(), 6, "once is enough");
@@ -143,7 +143,7 @@ fn a_crash_in_a_rotation_is_mended() {
     assert_eq!(log.repairs(), []);
     log.record(file_read(1)).unwrap();
     drop(log);
-    let report = verify_all(dir.path(), &key());
+    let report = verify_all(dir.path(), &key(), None);
     assert!(report.is_ok() && report.notes.is_empty(), "{report}");
     assert_eq!(report.files.len(), 2);
     assert!(!dir.path().join("audit.log.new").exists());
@@ -167,7 +167,7 @@ fn a_log_deleted_under_us_refuses_everything_until_recovered() {
     let missing =
         log.repairs().iter().any(|repair| matches!(repair, Repair::RecordsMissing { known_seq: 2, .. }));
     assert!(missing, "{:?}", log.repairs());
-    let report = verify_all(dir.path(), &key());
+    let report = verify_all(dir.path(), &key(), None);
     assert_eq!(report.problems.len(), 1, "what was lost stays on the record: {report}");
 }
 
@@ -256,7 +256,7 @@ fn with_another_key_the_old_log_is_set_aside_whole() {
     log.record(file_read(1)).unwrap();
     drop(log);
     assert!(verify_file(&log_of(&dir), &new_key()).is_ok());
-    assert!(!verify_all(dir.path(), &new_key()).is_ok(), "the old file does not verify with this key");
+    assert!(!verify_all(dir.path(), &new_key(), None).is_ok(), "the old file does not verify with this key");
     assert!(verify_file(&dir.path().join(file), &key()).is_ok());
 }
 
@@ -269,7 +269,7 @@ fn at_the_limit_on_file_size_operations_are_refused_and_granted_permits_hold() {
             child("at_the_limit_on_file_size_operations_are_refused_and_granted_permits_hold", dir.path());
         let _pipe = wait_for_line(&mut child, "refused in time");
         assert!(child.wait().unwrap().success());
-        assert!(verify_all(dir.path(), &key()).is_ok());
+        assert!(verify_all(dir.path(), &key(), None).is_ok());
         return;
     };
     use rustix::process::{Resource, Rlimit, setrlimit};
@@ -319,7 +319,7 @@ fn on_a_full_disk_operations_are_refused_and_granted_permits_hold() {
         log.record(file_read(1)).unwrap();
         log.rotate().unwrap();
         drop(log);
-        let report = verify_all(&mount.path().join("log"), &key());
+        let report = verify_all(&mount.path().join("log"), &key(), None);
         assert!(report.is_ok(), "{report}");
         assert!(AuditLog::open(&mount.path().join("log"), key(), identity(), Options::default()).is_ok());
     });
@@ -336,7 +336,7 @@ fn a_write_that_fails_leaves_no_half_line_and_stops_the_log_until_recovered() {
             child("a_write_that_fails_leaves_no_half_line_and_stops_the_log_until_recovered", dir.path());
         let _pipe = wait_for_line(&mut child, "failed and recovered");
         assert!(child.wait().unwrap().success());
-        let report = verify_all(dir.path(), &key());
+        let report = verify_all(dir.path(), &key(), None);
         assert!(report.is_ok(), "{report}");
         return;
     };

@@ -36,7 +36,7 @@ fn names(dir: &Path) -> Vec<std::path::PathBuf> {
 #[test]
 fn a_log_we_wrote_verifies_by_itself_and_as_a_whole() {
     let dir = three_files();
-    let report = verify_all(dir.path(), &key());
+    let report = verify_all(dir.path(), &key(), None);
     assert!(report.is_ok() && report.notes.is_empty(), "{report}");
     assert_eq!(report.records(), 4 + 5 + 5);
     for file in names(dir.path()) {
@@ -133,7 +133,7 @@ fn a_whole_file_that_is_missing_shows() {
         let dir = three_files();
         let gone = names(dir.path())[which].clone();
         fs::remove_file(&gone).unwrap();
-        let report = verify_all(dir.path(), &key());
+        let report = verify_all(dir.path(), &key(), None);
         assert_eq!(faults(&report), [&Fault::FileMissing], "{report}");
         assert_eq!(report.problems[0].path, gone);
     }
@@ -145,10 +145,10 @@ fn a_closed_file_whose_end_was_cut_shows() {
     let closed = &names(dir.path())[1];
     let kept = lines(closed);
     rewrite(closed, &kept[..kept.len() - 1]);
-    let report = verify_all(dir.path(), &key());
+    let report = verify_all(dir.path(), &key(), None);
     assert!(matches!(faults(&report)[..], [Fault::EndMismatch { expected_seq: 5, .. }]), "{report}");
     fs::write(closed, format!("{}\n{{\"half", kept.join("\n"))).unwrap();
-    let report = verify_all(dir.path(), &key());
+    let report = verify_all(dir.path(), &key(), None);
     assert_eq!(faults(&report), [&Fault::TornEnd { bytes: 6 }], "{report}");
 }
 
@@ -157,10 +157,10 @@ fn a_cut_tail_of_the_log_being_written_shows() {
     let dir = three_files();
     let kept = lines(&log_of(&dir));
     rewrite(&log_of(&dir), &kept[..2]);
-    let report = verify_all(dir.path(), &key());
+    let report = verify_all(dir.path(), &key(), None);
     assert!(matches!(faults(&report)[..], [Fault::TailCut { known_seq: Some(5), .. }]), "{report}");
     fs::remove_file(log_of(&dir)).unwrap();
-    assert!(!verify_all(dir.path(), &key()).is_ok());
+    assert!(!verify_all(dir.path(), &key(), None).is_ok());
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn a_cut_tail_is_on_the_record_after_the_next_start() {
         (repaired["op"].as_str(), repaired["details"]["known_seq"].as_u64()),
         (Some("LOG_REPAIRED"), Some(6))
     );
-    let report = verify_all(dir.path(), &key());
+    let report = verify_all(dir.path(), &key(), None);
     assert_eq!(faults(&report), [&Fault::RecordsMissing { known_seq: 6 }], "{report}");
 }
 
@@ -186,7 +186,7 @@ fn a_log_deleted_between_two_starts_is_on_the_record() {
     for dir in [written(6), three_files()] {
         fs::remove_file(log_of(&dir)).unwrap();
         open(dir.path()).record(file_read(1)).unwrap();
-        let report = verify_all(dir.path(), &key());
+        let report = verify_all(dir.path(), &key(), None);
         assert!(matches!(faults(&report)[..], [Fault::RecordsMissing { .. }]), "{report}");
     }
 }
@@ -195,7 +195,7 @@ fn a_log_deleted_between_two_starts_is_on_the_record() {
 fn a_file_that_no_other_names_shows() {
     let (dir, other) = (three_files(), written(3));
     fs::copy(log_of(&other), dir.path().join("audit.log.20200101-000000")).unwrap();
-    let report = verify_all(dir.path(), &key());
+    let report = verify_all(dir.path(), &key(), None);
     assert_eq!(faults(&report), [&Fault::Unlinked], "{report}");
 }
 
@@ -205,17 +205,17 @@ fn a_changed_head_shows() {
     let head = dir.path().join("audit.head");
     let text = fs::read_to_string(&head).unwrap();
     fs::write(&head, text.replace("\"seq\":3", "\"seq\":2")).unwrap();
-    assert_eq!(faults(&verify_all(dir.path(), &key())), [&Fault::HeadForged]);
+    assert_eq!(faults(&verify_all(dir.path(), &key(), None)), [&Fault::HeadForged]);
     fs::remove_file(&head).unwrap();
-    let report = verify_all(dir.path(), &key());
+    let report = verify_all(dir.path(), &key(), None);
     assert!(report.is_ok() && report.notes == [audit::Note::NoHead], "{report}");
 }
 
 #[test]
 fn an_empty_folder_and_an_unreadable_file_are_not_mistaken_for_each_other() {
     let dir = tempfile::tempdir().unwrap();
-    assert!(verify_all(dir.path(), &key()).is_ok());
+    assert!(verify_all(dir.path(), &key(), None).is_ok());
     assert!(matches!(verify_file(&log_of(&dir), &key()).problems[0].fault, Fault::Unreadable { .. }));
     fs::create_dir(log_of(&dir)).unwrap();
-    assert!(!verify_all(dir.path(), &key()).is_ok());
+    assert!(!verify_all(dir.path(), &key(), None).is_ok());
 }

@@ -50,7 +50,7 @@ fn the_chain_goes_on_over_restarts() {
         log.record(file_read(start)).unwrap();
         assert_eq!(log.last_seq(), start);
     }
-    assert!(verify_all(dir.path(), &key()).is_ok());
+    assert!(verify_all(dir.path(), &key(), None).is_ok());
 }
 
 #[test]
@@ -72,12 +72,12 @@ fn eight_threads_write_one_chain_while_another_verifies_it() {
         }
         barrier.wait();
         for _ in 0..20 {
-            let report = verify_all(dir.path(), &key());
+            let report = verify_all(dir.path(), &key(), None);
             assert!(report.is_ok(), "{report}");
         }
     });
     drop(log);
-    let report = verify_all(dir.path(), &key());
+    let report = verify_all(dir.path(), &key(), None);
     assert!(report.is_ok(), "{report}");
     assert!(report.files.len() > 3, "rotated at the size it was told");
     let rotations = report.files.len() as u64 - 1;
@@ -113,7 +113,7 @@ fn a_megabyte_of_details_becomes_a_bounded_record() {
     assert!(log.size_bytes() <= MAX_RECORD as u64);
     let command = records(&log_of(&dir))[0]["details"]["command"].as_str().unwrap().to_owned();
     assert!(command.contains("…[cut: 2097152 bytes, sha256 "), "{}", &command[command.len() - 80..]);
-    assert!(verify_all(dir.path(), &key()).is_ok());
+    assert!(verify_all(dir.path(), &key(), None).is_ok());
 }
 
 #[test]

@@ -1,11 +1,14 @@
 //! `deskhand audit`
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use audit::{AuditError, AuditKey, AuditLog, Identity, Options, Report};
+use audit::{Anchor, AuditError, AuditKey, AuditLog, Identity, Options, Report};
+use executor::AnchorError;
 use executor::events::Command;
 use executor::local::{Client, ClientError};
+use vault::Vault;
 use zeroize::Zeroizing;
 
 use crate::args::Audit;
@@ -21,19 +24,19 @@ pub(crate) fn audit(context: &Context, command: Audit) -> Outcome {
     match command {
         Audit::Tail { lines } => tail(&audit::log_path(dir), lines),
         Audit::Show { seq, file } => show(&file.unwrap_or_else(|| audit::log_path(dir)), seq),
-        Audit::Verify { file, last } => {
-            let file = file.unwrap_or_else(|| audit::log_path(dir));
-            judge(&verify(context, &file, last.as_deref())?)
+        Audit::Verify { file, last } => judge(&verify(context, file.as_deref(), last.as_deref())?),
+        Audit::VerifyAll => {
+            let Secrets { key, anchor, .. } = Secrets::with_anchor(context)?;
+            judge(&audit::verify_all(dir, &key, anchor.as_ref()))
         }
-        Audit::VerifyAll => judge(&audit::verify_all(dir, &key(context)?)),
         Audit::Rotate => rotate(context),
         Audit::Prune { older_than } => prune(context, older_than),
         Audit::Export { file } => {
-            audit::export(dir, &key(context)?, &file).map_err(log_failed)?;
+            audit::export(dir, &Secrets::new(context)?.key, &file).map_err(log_failed)?;
             output::line(file.display())
         }
         Audit::Key { show: _ } => {
-            let key = key_bytes(context)?;
+            let key = key_bytes(&context.vault()?)?;
             let hex: Zeroizing<String> =
                 Zeroizing::new(key.iter().map(|byte| format!("{byte:02x}")).collect());
             output::line(&*hex)
@@ -56,20 +59,38 @@ fn show(log: &Path, seq: u64) -> Outcome {
     }
 }
 
-fn verify(context: &Context, file: &Path, last: Option<&str>) -> Outcome<Report> {
-    let key = key(context)?;
+fn verify(context: &Context, file: Option<&Path>, last: Option<&str>) -> Outcome<Report> {
+    let last = last.map(hmac).transpose()?;
+    let Some(file) = file else {
+        let Secrets { key, anchor, .. } = Secrets::with_anchor(context)?;
+        return Ok(audit::verify_current(&context.dirs.logs, &key, anchor.as_ref(), last.as_deref()));
+    };
+    let key = Secrets::new(context)?.key;
     let is_export = file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("zip"));
     match (is_export, last) {
         (true, None) => Ok(audit::verify_export(file, &key)),
         (true, Some(_)) => Err(Failure::new(Code::Usage, "--last goes with a log file, not with an export")),
         (false, None) => Ok(audit::verify_file(file, &key)),
-        (false, Some(hmac)) if hmac.len() == 64 && hmac.bytes().all(|b| b.is_ascii_hexdigit()) => {
-            Ok(audit::verify_file_against(file, &key, &hmac.to_ascii_lowercase()))
-        }
-        (false, Some(_)) => {
-            Err(Failure::new(Code::Usage, "--last takes the 64 hexadecimal digits of a record's hmac"))
-        }
+        (false, Some(last)) => Ok(audit::verify_file_against(file, &key, &last)),
     }
+}
+
+fn hmac(text: &str) -> Outcome<String> {
+    if text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit()) {
+        return Ok(text.to_ascii_lowercase());
+    }
+    Err(Failure::new(Code::Usage, "--last takes the 64 hexadecimal digits of a record's hmac"))
+}
+
+/// The record that is remembered beside the key.
+fn anchor(vault: &Vault) -> Outcome<Option<Anchor>> {
+    executor::audit_anchor(vault).map_err(|error| {
+        let code = match error {
+            AnchorError::Damaged(_) => Code::Data,
+            AnchorError::Vault(_) | AnchorError::Audit(_) => Code::Setup,
+        };
+        Failure::new(code, error)
+    })
 }
 
 fn judge(report: &Report) -> Outcome {
@@ -77,43 +98,81 @@ fn judge(report: &Report) -> Outcome {
     if report.is_ok() { Ok(()) } else { Err(Failure::silent(Code::Data)) }
 }
 
-/// By the process that writes the log, if one runs.
-fn rotate(context: &Context) -> Outcome {
-    let told = block_on(async {
-        Ok(async { Client::connect(&context.dirs.state).await?.command(Command::RotateLog).await }.await)
+/// Has the process that writes the log carry out a command; false when none runs.
+fn told(context: &Context, command: Command) -> Outcome<bool> {
+    let answer = block_on(async {
+        Ok(async { Client::connect(&context.dirs.state).await?.command(command).await }.await)
     })?;
-    match told {
-        Ok(_) => output::line("a new file was begun"),
-        Err(ClientError::NotRunning) => {
-            let closed = open(context)?.rotate().map_err(log_failed)?;
-            output::line(closed.display())
-        }
+    match answer {
+        Ok(_) => Ok(true),
+        Err(ClientError::NotRunning) => Ok(false),
         Err(error) => Err(error.into()),
     }
 }
 
+fn rotate(context: &Context) -> Outcome {
+    if told(context, Command::RotateLog)? {
+        return output::line("a new file was begun");
+    }
+    let Secrets { key, anchor, .. } = Secrets::with_anchor(context)?;
+    let closed = open(context, key, anchor)?.rotate().map_err(log_failed)?;
+    output::line(closed.display())
+}
+
+/// Says which files are gone.
 fn prune(context: &Context, older_than: Duration) -> Outcome {
-    let log = open(context)?;
-    let gone = log.prune(older_than).map_err(log_failed)?;
-    log.sync().map_err(log_failed)?;
-    gone.iter().try_for_each(|file| output::line(file.display()))
+    let before = closed_files(&context.dirs.logs);
+    if !told(context, Command::PruneLog { older_than_seconds: older_than.as_secs() })? {
+        let Secrets { vault, key, anchor } = Secrets::with_anchor(context)?;
+        let log = open(context, key, anchor)?;
+        // One of the files may hold the record that is remembered so far.
+        executor::keep_audit_anchor(&vault, &log).map_err(failed(Code::Setup))?;
+        log.prune(older_than).map_err(log_failed)?;
+        log.sync().map_err(log_failed)?;
+    }
+    let left = closed_files(&context.dirs.logs);
+    before.difference(&left).try_for_each(|file| output::line(file.display()))
+}
+
+/// Closed files and half lines put away.
+fn closed_files(dir: &Path) -> BTreeSet<PathBuf> {
+    let entries = dir.read_dir().into_iter().flatten().flatten();
+    let is_closed = |name: &std::ffi::OsStr| name.to_string_lossy().starts_with("audit.log.");
+    entries.filter(|entry| is_closed(&entry.file_name())).map(|entry| entry.path()).collect()
 }
 
 /// Takes the log for this process.
-fn open(context: &Context) -> Outcome<AuditLog> {
-    let key = key(context)?;
+fn open(context: &Context, key: AuditKey, anchor: Option<Anchor>) -> Outcome<AuditLog> {
     let machine_id = executor::machine_id(&context.dirs.state).map_err(failed(Code::Setup))?;
     let identity =
         Identity { machine_id: machine_id.to_string(), shim_version: env!("CARGO_PKG_VERSION").to_owned() };
-    AuditLog::open(&context.dirs.logs, key, identity, Options::default()).map_err(log_failed)
+    let options = Options { anchor, ..Options::default() };
+    AuditLog::open(&context.dirs.logs, key, identity, options).map_err(log_failed)
 }
 
-fn key(context: &Context) -> Outcome<AuditKey> {
-    key_bytes(context).map(|bytes| AuditKey::new(*bytes))
+/// What the vault knows of the log.
+struct Secrets {
+    vault: Vault,
+    key: AuditKey,
+    anchor: Option<Anchor>,
 }
 
-fn key_bytes(context: &Context) -> Outcome<Zeroizing<[u8; 32]>> {
-    let kept = context.vault()?.load(KEY).map_err(failed(Code::Setup))?;
+impl Secrets {
+    fn new(context: &Context) -> Outcome<Self> {
+        let vault = context.vault()?;
+        let key = AuditKey::new(*key_bytes(&vault)?);
+        Ok(Self { vault, key, anchor: None })
+    }
+
+    fn with_anchor(context: &Context) -> Outcome<Self> {
+        let mut secrets = Self::new(context)?;
+        secrets.anchor = anchor(&secrets.vault)?;
+        Ok(secrets)
+    }
+}
+
+fn key_bytes(vault: &Vault) -> Outcome<Zeroizing<[u8; 32]>> {
+    let kept = vault.load(KEY).map_err(failed(Code::Setup))?;
     let Some(kept) = kept else {
         let message = "there is no audit key yet: the first `deskhand run` makes it";
         return Err(Failure::new(Code::Setup, message));

@@ -1,7 +1,9 @@
 //! Commands to the process that runs.
 
+use std::path::Path;
+
 use executor::events::Command;
-use executor::local::{Client, ClientError, force_stop};
+use executor::local::{Client, ClientError, ForceError, Instance, force_stop};
 use executor::off::{self, Off};
 
 use crate::context::{Context, block_on};
@@ -51,10 +53,30 @@ pub(crate) fn stop(context: &Context) -> Outcome {
     } else {
         context.make_folders()?;
     }
-    match force_stop(&context.dirs.state).map_err(failed(Code::Failed))? {
-        Some(pid) => output::line(format_args!("process {pid} was ended; off until: deskhand connect")),
-        None => output::line("deskhand is not running; it stays off until: deskhand connect"),
+    match force_stop(&context.dirs.state) {
+        Ok(Some(pid)) => output::line(format_args!("process {pid} was ended; off until: deskhand connect")),
+        Ok(None) => output::line("deskhand is not running; it stays off until: deskhand connect"),
+        Err(ForceError::Io(error)) => not_noted(&context.dirs.state, &error),
+        Err(error @ (ForceError::Unknown | ForceError::Stuck(_))) => Err(Failure::new(Code::Failed, error)),
     }
+}
+
+/// The note that it stays off could not be written, or the process not be ended.
+fn not_noted(state: &Path, error: &std::io::Error) -> Outcome {
+    if !matches!(Instance::running(state), Ok(None)) {
+        return Err(Failure::new(Code::Failed, error));
+    }
+    if off::recall(state).is_some() {
+        return output::line(
+            "deskhand is not running; it stays off, as was said before, until: deskhand connect",
+        );
+    }
+    let message = format!(
+        "deskhand is not running now, but it WILL CONNECT at its next start: that it shall stay off could not be noted \
+         down in {} ({error}). Free some space there and say `deskhand stop` again, and keep it from being started until then",
+        state.display()
+    );
+    Err(Failure::new(Code::Failed, message))
 }
 
 fn tell(context: &Context, command: Command) -> Outcome {

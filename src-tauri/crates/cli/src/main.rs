@@ -5,6 +5,7 @@
 //! | `args` | the command line: every option and its help |
 //! | `context` | what most commands need: folders, configuration, vault |
 //! | `failure`, `output` | exit codes, messages, results |
+//! | `standing` | what is refused to a command of an agent's |
 //! | `run` | `run` |
 //! | `control`, `status` | commands to the process that runs |
 //! | `login`, `roots`, `audit`, `doctor`, `service`, `platform`, `demo` | one subcommand each |
@@ -25,6 +26,7 @@ mod platform;
 mod roots;
 mod run;
 mod service;
+mod standing;
 mod status;
 
 use std::process::ExitCode;
@@ -37,6 +39,7 @@ use failure::{Code, Outcome};
 
 fn main() -> ExitCode {
     exec::supervisor::run_if_asked();
+    exec::memory::return_large_blocks();
     let hardened = vault::harden_process();
     // Before the first thread: it is wiped from the environment, which threads read.
     let passphrase = vault::passphrase_from_env();
@@ -60,6 +63,7 @@ fn main() -> ExitCode {
 }
 
 fn dispatch(command: Command, context: &Context) -> Outcome {
+    standing::check(&command, context)?;
     match command {
         Command::Run => run::run(context),
         Command::Login(options) => login::login(context, &options),

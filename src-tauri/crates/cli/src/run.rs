@@ -33,6 +33,7 @@ pub(crate) fn run(context: &Context) -> Outcome {
     make_usual_root(&loaded.config);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKERS)
+        .on_thread_stop(exec::memory::let_go) // one for requests ends when there was nothing to do for 10 s
         .enable_all()
         .build()
         .map_err(|error| Failure::new(Code::Failed, format!("the runtime cannot be started: {error}")))?;
@@ -112,6 +113,7 @@ fn listen(
         terminal.attach(executor.consent()).map_err(failed(Code::Failed))?;
     }
     let kill = executor.kill_switch();
+    let commands = executor.clone();
     let setup = local::Setup {
         runtime_dir: runtime_dir.to_owned(),
         host: executor.clone(),
@@ -119,7 +121,7 @@ fn listen(
         stop: Arc::new(move || {
             kill.throw("deskhand stop");
         }),
-        is_command: Arc::new(|_| false),
+        is_command: Arc::new(move |pid| commands.is_command(pid)),
     };
     Server::start(instance, setup).map_err(failed(Code::Setup))
 }

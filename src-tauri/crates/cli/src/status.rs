@@ -60,7 +60,7 @@ async fn watch(client: Client, as_json: bool) -> Outcome {
             }
             Answer::Missed { events } => output::line(format_args!("({events} events were missed)"))?,
             // Neither comes to a watcher: the client makes an error of a refusal.
-            Answer::Done { .. } | Answer::Refused { .. } => {}
+            Answer::Done { .. } | Answer::Standing { .. } | Answer::Refused { .. } => {}
         }
     }
     output::note("deskhand has ended");

@@ -91,6 +91,13 @@ fn a_run_connects_is_steered_and_ends_in_order() {
     desk.run(&["audit", "rotate"]).expect(0);
     desk.run(&["audit", "verify-all"]).expect(0);
 
+    let pruned = desk.run(&["audit", "prune", "--older-than", "0s"]).expect(0).stdout;
+    assert!(pruned.lines().count() == 1 && pruned.contains("audit.log.2"), "{pruned}");
+    assert!(!std::path::Path::new(pruned.trim()).exists());
+    assert_eq!(desk.log_records().last().unwrap()["op"], "LOG_PRUNED");
+    assert_eq!(desk.run(&["audit", "prune", "--older-than", "0s"]).expect(0).stdout, "");
+    desk.run(&["audit", "verify-all"]).expect(0);
+
     running.signal("TERM");
     assert_eq!(running.ended(), 0, "{}", running.all());
     let records = desk.log_records();
@@ -101,6 +108,39 @@ fn a_run_connects_is_steered_and_ends_in_order() {
     );
     desk.run(&["audit", "verify-all"]).expect(0);
     desk.run(&["status"]).expect(69);
+}
+
+#[test]
+fn a_log_that_is_deleted_with_all_that_stands_beside_it_is_missed() {
+    let rig = Rig::new();
+    let desk = &rig.desk;
+    let mut running = rig.start_connected();
+    running.signal("TERM");
+    assert_eq!(running.ended(), 0);
+    desk.run(&["audit", "verify-all"]).expect(0);
+    // An earlier state of both, such as a backup has it, is missed too.
+    let files = ["state/audit.log", "state/audit.head"].map(|name| desk.path(name));
+    let earlier = files.each_ref().map(|file| std::fs::read(file).unwrap());
+    let mut running = rig.start_connected();
+    running.signal("TERM");
+    assert_eq!(running.ended(), 0);
+    files.iter().zip(&earlier).for_each(|(file, bytes)| std::fs::write(file, bytes).unwrap());
+    for command in ["verify", "verify-all"] {
+        let missed = desk.run(&["audit", command]).expect(65);
+        assert!(missed.stdout.contains("the end is missing"), "{missed:?}");
+    }
+
+    files.iter().for_each(|file| std::fs::remove_file(file).unwrap());
+    let missed = desk.run(&["audit", "verify-all"]).expect(65);
+    assert!(missed.stdout.contains("the log is gone"), "{missed:?}");
+    desk.run(&["audit", "verify"]).expect(65);
+    assert!(desk.run(&["doctor"]).expect(78).stdout.contains("FAIL audit"));
+    // A start does not make it good: the new log says what it does not hold.
+    let mut running = rig.start_connected();
+    let missed = desk.run(&["audit", "verify-all"]).expect(65);
+    assert!(missed.stdout.contains("went missing before this one was written"), "{missed:?}");
+    running.signal("TERM");
+    assert_eq!(running.ended(), 0);
 }
 
 #[test]

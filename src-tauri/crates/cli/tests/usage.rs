@@ -232,3 +232,14 @@ fn doctor_tells_a_script_what_it_tells_a_person() {
     let text = desk.run(&["doctor"]).expect(78).stdout;
     assert!(text.contains("FAIL sign_in") && text.contains("→ `deskhand login`"), "{text}");
 }
+
+#[test]
+fn a_stop_that_cannot_be_noted_down_says_that_the_next_start_connects() {
+    let desk = Desk::new();
+    std::fs::create_dir_all(desk.path("state/off.new")).unwrap(); // as on a full disk, no new file can be made
+    let failed = desk.run(&["stop"]).expect(1);
+    assert!(failed.stderr.contains("not running now, but it WILL CONNECT at its next start"), "{failed:?}");
+    // One that was said before holds.
+    std::fs::write(desk.path("state/off"), "disconnected").unwrap();
+    assert!(desk.run(&["stop"]).expect(0).stdout.contains("stays off"));
+}

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::env::command_env;
 use crate::error::ExecError;
+use crate::lineage::Mark;
 use crate::resolve::invocation;
 use crate::spec::CommandSpec;
 use crate::{supervisor, sys};
@@ -77,11 +78,23 @@ impl Host {
     /// [`ExecError::NotSupervisable`] when [`supervisor::run_if_asked`] was not called; [`ExecError::Io`]
     /// when the OS lacks what process trees need (`/proc` on Linux) or no thread can be started.
     pub fn new() -> Result<Host, ExecError> {
+        Host::with(None)
+    }
+
+    /// As [`Host::new`]; all commands get `mark`, where the OS has such: see [`lineage`](crate::lineage).
+    ///
+    /// # Errors
+    /// As [`Host::new`].
+    pub fn with_mark(mark: Mark) -> Result<Host, ExecError> {
+        Host::with(Some(mark))
+    }
+
+    fn with(mark: Option<Mark>) -> Result<Host, ExecError> {
         if !supervisor::is_ready() {
             return Err(ExecError::NotSupervisable);
         }
         let registry = Arc::new(Registry::default());
-        let backend = sys::Backend::new(Arc::clone(&registry))?;
+        let backend = sys::Backend::new(Arc::clone(&registry), mark)?;
         Ok(Host(Arc::new(Inner { registry, backend })))
     }
 
@@ -118,7 +131,25 @@ impl Host {
     /// Kills everything and returns when it is dead. From any thread, at any time: it takes no lock that
     /// anything holds for longer than a look into a map.
     pub fn kill_all(&self) {
+        for entry in self.0.registry.select(|_| true) {
+            entry.cancelled.store(true, Ordering::SeqCst);
+        }
+        self.0.backend.sweep();
         self.0.kill(|_| true);
+    }
+
+    /// Whether commands get a mark by which what they leave behind is known in later runs.
+    #[must_use]
+    pub fn is_marking(&self) -> bool {
+        self.0.backend.is_marking()
+    }
+
+    /// Whether the process `pid` is a command, or was started by one: of this host, or (on Linux, by its mark) of
+    /// any one, an earlier run's too. Knows what each OS knows: on Windows all that is in a job of ours, on macOS
+    /// what is in a command's process group or was seen below it.
+    #[must_use]
+    pub fn is_command(&self, pid: u32) -> bool {
+        self.0.backend.holds(&self.0.registry.select(|_| true), pid)
     }
 
     /// The processes that live on in the background after their command has ended.

@@ -13,6 +13,8 @@
 //!   account ([`Host::survivors`]) and dies with it.
 //! - Output is drained whatever its size, and kept up to a budget shared by stdout and stderr.
 //!
+//! [`memory`] is about this process alone: it holds frames and output of megabytes for moments.
+//!
 //! How a tree is held together:
 //!
 //! - Linux: each command has a supervisor process, a child subreaper ([`supervisor`]). It covers children in
@@ -23,13 +25,17 @@
 //!   live, and whatever stays in the group. It does **not** cover a process that left both its group and its
 //!   parent before a walk saw it, nor anything after our own SIGKILL: the OS has no subreaper.
 //!
-//! On Linux and macOS a command that runs as another user (`sudo`) cannot be signalled by an ordinary user;
-//! it then sees its pipes close. On Linux one more thing is out of reach: a command that kills its supervisor
-//! and this process in the same instant is re-parented to init.
+//! What a command leaves behind that kills this process *and* what holds it is known by its mark, and ended by the
+//! next run: see [`lineage`]. The kill switch uses the marks too, since they cost so little to look at that a flood of
+//! processes does not outrun it.
+//!
+//! On Linux and macOS a command that runs as another user (`sudo`) cannot be signalled by an ordinary user; it then
+//! sees its pipes close.
 
 mod env;
 mod error;
 mod host;
+pub mod lineage;
 mod output;
 mod resolve;
 mod spec;
@@ -47,11 +53,13 @@ mod sys;
 #[path = "windows/mod.rs"]
 mod sys;
 
+pub mod memory;
 pub mod supervisor;
 
 pub use env::baseline_env;
 pub use error::ExecError;
 pub use host::{Canceller, Host, MAX_TREES, Outcome, Running, Survivor};
+pub use lineage::Mark;
 pub use output::TRUNCATION_MARK;
 pub use resolve::{resolve_program, resolve_shell};
 pub use spec::{CommandSpec, Cwd, Program, Shell};

@@ -116,7 +116,7 @@ fn a_spare_supervisor_that_was_killed_or_stopped_does_not_hinder_the_next_comman
 
 #[test]
 fn a_fork_bomb_is_killed() {
-    let bench = Bench::alone();
+    let bench = Bench::marked();
     // Every process starts others as long as there were fewer than 200, in sessions of their own, and never ends
     // by itself.
     let bomb = "#!/bin/bash\n\

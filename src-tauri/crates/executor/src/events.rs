@@ -142,6 +142,11 @@ pub enum Command {
     Stop,
     /// Start a new audit log file.
     RotateLog,
+    /// Delete closed audit log files, once the log has a record of it.
+    PruneLog {
+        /// Only those closed longer ago than this.
+        older_than_seconds: u64,
+    },
     /// Read the configuration again.
     ReloadConfig,
 }

@@ -13,8 +13,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 use vault::{Vault, VaultError};
 
+use crate::anchor::{AnchorError, audit_anchor, keep_audit_anchor};
 use crate::config::{Config, Dirs, Platform, Redirect};
-use crate::connection::{Sockets, Timings, run_control};
+use crate::connection::{Renewing, Sockets, Timings, run_control};
 use crate::consent::{Consent, ConsentEvent, Policy, Prompter, Withdrawal};
 use crate::control::{GrantKey, KEY_LABEL, Revisions, Sessions};
 use crate::events::{Command, CommandFailed, ConnectionState, Event, StatusReport};
@@ -22,6 +23,7 @@ use crate::identity::{self, IdentityError};
 use crate::kill::KillSwitch;
 use crate::limits::{Bound, COMMANDS_AT_ONCE, Rate, Slots};
 use crate::machine::{Machine, PausedBy, State};
+use crate::mark::mark;
 use crate::oauth::{self, OAuthConfig, OAuthError, TokenSource};
 use crate::off::{self, Off};
 
@@ -30,6 +32,9 @@ const EVENTS_KEPT: usize = 1024;
 
 /// How long a graceful end waits for the connections to close.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long a graceful end waits for the keychain to remember the log's end.
+const KEEP_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Reads the configuration again; the error says what is wrong with it.
 pub type Reload = Box<dyn Fn() -> Result<Config, String> + Send + Sync>;
@@ -89,6 +94,7 @@ pub struct Executor {
 struct Kept {
     headless: bool,
     reload: Reload,
+    vault: Vault,
 }
 
 /// The task that keeps the control connection.
@@ -111,7 +117,8 @@ impl Executor {
         let audit_key = AuditKey::new(*vault.audit_key()?);
         let grants = GrantKey::new(audit_key.derive(KEY_LABEL));
         let identity = Identity { machine_id: id.to_string(), shim_version: version.to_owned() };
-        let audit = AuditLog::open(&dirs.logs, audit_key, identity, Options::default())?;
+        let options = Options { anchor: known_anchor(&vault)?, ..Options::default() };
+        let audit = AuditLog::open(&dirs.logs, audit_key, identity, options)?;
         let (events, _) = broadcast::channel(EVENTS_KEPT);
         let disconnects = Disconnects::default();
         let consent = {
@@ -141,9 +148,10 @@ impl Executor {
             platform,
             timings,
             started: Instant::now(),
-            commands: exec::Host::new()?,
+            commands: exec::Host::with_mark(mark(&dirs.state))?,
             consent,
             tokens,
+            renewing: Renewing::default(),
             sockets: Sockets::default(),
             sessions: Sessions::new(Revisions::load(&dirs.state)?),
             grants,
@@ -160,8 +168,12 @@ impl Executor {
         off::make_ready(&machine.dirs.state)?;
         let os = identity::platform();
         machine.record_own("SHIM_START", None, json!({"platform": os.as_str(), "arch": arch}));
+        if let Err(error) = keep_audit_anchor(&vault, &machine.audit) {
+            warn!(%error, "the log's end could not be remembered in the keychain; an older one is");
+        }
         let kill = KillSwitch::start(&machine)?;
-        Ok(Self { machine, kill, control: Arc::default(), setup: Arc::new(Kept { headless, reload }) })
+        let setup = Arc::new(Kept { headless, reload, vault });
+        Ok(Self { machine, kill, control: Arc::default(), setup })
     }
 
     /// Connects, unless `stop` or `disconnect` was said since the last `connect`. Returns whether it does.
@@ -182,6 +194,13 @@ impl Executor {
     #[must_use]
     pub fn kill_switch(&self) -> KillSwitch {
         self.kill.clone()
+    }
+
+    /// Whether the process `pid` is a command of an agent's, or was started by one, of this run or an earlier one: see
+    /// [`exec::Host::is_command`]. Looks at processes; not for a thread that must not wait.
+    #[must_use]
+    pub fn is_command(&self, pid: u32) -> bool {
+        self.machine.commands.is_command(pid)
     }
 
     /// Answers to consent prompts go here.
@@ -263,9 +282,22 @@ impl Executor {
                     .map_err(|e| failed("rotating failed", &e))?
                     .map_err(|e| failed("the log was not rotated", &e))?;
             }
+            Command::PruneLog { older_than_seconds } => self.prune(older_than_seconds).await?,
             Command::ReloadConfig => self.reload()?,
         }
         Ok(())
+    }
+
+    async fn prune(&self, older_than_seconds: u64) -> Result<(), CommandFailed> {
+        let (audit, vault) = (self.machine.audit.clone(), self.setup.vault.clone());
+        let prune = move || -> Result<(), AnchorError> {
+            keep_audit_anchor(&vault, &audit)?;
+            audit.prune(Duration::from_secs(older_than_seconds))?;
+            Ok(audit.sync()?)
+        };
+        let failed =
+            |error: &dyn std::fmt::Display| CommandFailed(format!("the log was not pruned: {error}"));
+        tokio::task::spawn_blocking(prune).await.map_err(|e| failed(&e))?.map_err(|e| failed(&e))
     }
 
     fn resume(&self, session_id: Option<String>) -> Result<(), CommandFailed> {
@@ -365,6 +397,26 @@ impl Executor {
         let audit = self.machine.audit.clone();
         if let Ok(Err(error)) = tokio::task::spawn_blocking(move || audit.sync()).await {
             warn!(%error, "the audit log could not be synced");
+        }
+        let (audit, vault) = (self.machine.audit.clone(), self.setup.vault.clone());
+        let kept = tokio::task::spawn_blocking(move || keep_audit_anchor(&vault, &audit));
+        match timeout(KEEP_TIMEOUT, kept).await {
+            Ok(Ok(Err(error))) => warn!(%error, "the log's end could not be remembered in the keychain"),
+            Ok(Ok(Ok(())) | Err(_)) => {}
+            Err(_) => warn!("the keychain did not answer; an older end of the log is remembered there"),
+        }
+    }
+}
+
+/// The record that the log must hold. A note that is no such is replaced: who can damage it can as well delete it.
+fn known_anchor(vault: &Vault) -> Result<Option<audit::Anchor>, StartError> {
+    match audit_anchor(vault) {
+        Ok(anchor) => Ok(anchor),
+        Err(AnchorError::Vault(error)) => Err(error.into()),
+        Err(AnchorError::Audit(error)) => Err(error.into()),
+        Err(error @ AnchorError::Damaged(_)) => {
+            warn!(%error, "it is made anew");
+            Ok(None)
         }
     }
 }

@@ -6,6 +6,7 @@
 //! and the app share nothing else with it.
 #![deny(unsafe_code)]
 
+mod anchor;
 mod connection;
 mod control;
 mod dispatch;
@@ -13,6 +14,7 @@ mod executor;
 mod identity;
 mod kill;
 mod machine;
+mod mark;
 mod session;
 
 pub mod config;
@@ -24,6 +26,7 @@ pub mod local;
 pub mod oauth;
 pub mod off;
 
+pub use anchor::{AnchorError, audit_anchor, keep_audit_anchor};
 pub use connection::Timings;
 pub use executor::{Executor, Reload, Setup, StartError, oauth_config};
 pub use identity::{IdentityError, machine_id};

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, error};
 
 use crate::config::{Config, Dirs, Platform};
-use crate::connection::{Delays, Line, Sockets, Timings};
+use crate::connection::{Delays, Line, Renewing, Sockets, Timings};
 use crate::consent::{Action, Approved, Consent, Denied, Scope, Withdrawal};
 use crate::control::{Browsable, GrantKey, Sessions};
 use crate::dispatch::{Asks, Call, Details, details, errors};
@@ -41,6 +41,7 @@ pub(crate) struct Machine {
     pub(crate) commands: exec::Host,
     pub(crate) consent: Arc<Consent>,
     pub(crate) tokens: TokenSource,
+    pub(crate) renewing: Renewing,
     pub(crate) sockets: Sockets,
     pub(crate) sessions: Sessions,
     pub(crate) grants: GrantKey,

@@ -135,6 +135,10 @@ impl Service for DataConnection {
         })
     }
 
+    fn is_often_over_at_once(&self, kind: MessageType) -> bool {
+        dispatch::is_often_over_at_once(kind)
+    }
+
     fn refused(&self, id: &str, kind: MessageType, error: &ErrorPayload) {
         self.session.touch();
         self.session.machine.record_refused(Some(self.session.id.as_str()), id, kind, error);

@@ -92,15 +92,18 @@ async fn whichever_way_a_command_leaves_its_tree_it_cannot_turn_anything_on() {
     let state = tempfile::tempdir().unwrap();
     let told = Told(Arc::default(), broadcast::channel(1).0);
     let instance = Instance::claim(state.path()).unwrap();
+    let host = exec::Host::with_mark(exec::Mark(std::process::id())).unwrap();
     let setup = Setup {
         runtime_dir: state.path().to_owned(),
         host: told.clone(),
         executor: Handle::current(),
         stop: Arc::new(|| {}),
-        is_command: Arc::new(|_| false),
+        is_command: {
+            let host = host.clone();
+            Arc::new(move |pid| host.is_command(pid))
+        },
     };
     let _server = Server::start(&instance, setup).unwrap();
-    let host = exec::Host::new().unwrap();
     let steered = state.path().join("steered");
 
     let lines = [

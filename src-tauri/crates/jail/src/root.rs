@@ -51,6 +51,9 @@ pub(crate) struct Root {
     own: Vec<OwnFolder>,
     #[cfg(target_os = "linux")]
     walker: Walker,
+    /// On a disk of this machine, not a server's.
+    #[cfg(target_os = "linux")]
+    pub(crate) local: bool,
 }
 
 /// One of our own folders, below the root.
@@ -200,6 +203,8 @@ impl RootDir {
         #[cfg(not(target_os = "linux"))]
         let (Walker::Kernel | Walker::Portable) = walker;
         Ok(RootDir(Arc::new(Root {
+            #[cfg(target_os = "linux")]
+            local: dir.is_local(),
             dir: Arc::new(dir),
             path: canonical,
             identity,

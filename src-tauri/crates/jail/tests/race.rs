@@ -80,8 +80,11 @@ impl Attack {
                 }
                 let stat = self.root.stat(path, true);
                 self.count(&stat);
-                if let Some(metadata) = stat.ok().and_then(|stat| stat.metadata) {
-                    assert_eq!(metadata.size, 6, "{path} was seen outside");
+                for stat in [stat.ok(), self.root.stat_from_memory(path, true)].into_iter().flatten() {
+                    assert!(
+                        stat.metadata.is_none_or(|metadata| metadata.size == 6),
+                        "{path} was seen outside"
+                    );
                 }
             }
         }

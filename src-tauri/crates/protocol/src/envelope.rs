@@ -17,8 +17,13 @@ pub const MAX_FRAME_BYTES: usize = 16 * 1024 * 1024;
 /// The largest HELLO; the platform closes 4400 above it.
 pub const MAX_HELLO_BYTES: usize = 64 * 1024;
 
-/// The longest id that is answered. It stands in every response, so it may not be of any length; a UUID has 36 bytes.
+/// The longest id of a request that is served. It stands in every response, so it may not be of any length; a UUID has 36
+/// bytes.
 pub const MAX_ID_BYTES: usize = 4096;
+
+/// The longest id under which a request is still told that its id is too long. Beyond it nobody is answered by name: such
+/// answers could fill the memory.
+pub const MAX_ANSWERED_ID_BYTES: usize = 64 * 1024;
 
 /// A frame whose envelope is sound. The payload is not looked at yet.
 #[derive(Debug)]
@@ -45,10 +50,16 @@ pub enum FrameError {
     /// Nobody to answer: not a JSON object, or without a usable id.
     #[error("not a frame: {0}")]
     Unanswerable(String),
-    /// The id is good, another field is not.
+    /// The id is a text that no answer can carry, over [`MAX_ANSWERED_ID_BYTES`].
+    #[error("field 'id' of the envelope: over {MAX_ID_BYTES} bytes")]
+    EndlessId {
+        /// How it begins, 64 characters.
+        begins: String,
+    },
+    /// Somebody can be answered, and a field is not good.
     #[error("field '{field}' of the envelope: {problem}")]
     Malformed {
-        /// Answer to this.
+        /// Answer to this; not empty, at most [`MAX_ANSWERED_ID_BYTES`].
         id: String,
         /// The field at fault.
         field: &'static str,
@@ -89,15 +100,20 @@ impl<'a> Frame<'a> {
     pub fn parse(bytes: &'a [u8]) -> Result<Frame<'a>, FrameError> {
         let raw: RawEnvelope<'a> =
             serde_json::from_slice(bytes).map_err(|e| FrameError::Unanswerable(e.to_string()))?;
-        let id = raw.id.and_then(text).filter(|id| !id.is_empty() && id.len() <= MAX_ID_BYTES);
-        let id = id.ok_or_else(|| {
-            FrameError::Unanswerable(format!("no 'id' that is a string of 1 to {MAX_ID_BYTES} bytes"))
-        })?;
+        let id = raw.id.and_then(text).filter(|id| !id.is_empty());
+        let id =
+            id.ok_or_else(|| FrameError::Unanswerable("no 'id' that is a string with text".to_owned()))?;
+        if id.len() > MAX_ANSWERED_ID_BYTES {
+            return Err(FrameError::EndlessId { begins: id.chars().take(64).collect() });
+        }
         let malformed = |field, problem: &str| FrameError::Malformed {
             id: id.clone().into_owned(),
             field,
             problem: problem.to_owned(),
         };
+        if id.len() > MAX_ID_BYTES {
+            return Err(malformed("id", &format!("over {MAX_ID_BYTES} bytes")));
+        }
         let kind = raw.kind.and_then(text).ok_or_else(|| malformed("type", "must be a string"))?;
         let ts = match raw.ts.filter(not_null) {
             None => None,
@@ -313,8 +329,22 @@ mod tests {
     }
 
     #[test]
+    fn a_long_id_is_answered_as_far_as_an_answer_can_carry_it() {
+        let parse = |length: usize| {
+            let json = format!(r#"{{"type":"PING","id":"{}"}}"#, "x".repeat(length));
+            Frame::parse(json.as_bytes()).map(drop)
+        };
+        assert!(parse(MAX_ID_BYTES).is_ok());
+        for length in [MAX_ID_BYTES + 1, MAX_ANSWERED_ID_BYTES] {
+            let error = parse(length).unwrap_err();
+            assert!(matches!(&error, FrameError::Malformed { id, field: "id", .. } if id.len() == length));
+        }
+        let error = parse(MAX_ANSWERED_ID_BYTES + 1).unwrap_err();
+        assert!(matches!(&error, FrameError::EndlessId { begins } if *begins == "x".repeat(64)), "{error}");
+    }
+
+    #[test]
     fn a_fault_without_one_is_unanswerable_and_not_fatal() {
-        let long = format!(r#"{{"type":"PING","id":"{}"}}"#, "x".repeat(MAX_ID_BYTES + 1));
         let deep = format!(r#"{{"id":{}{}}}"#, "[".repeat(200_000), "]".repeat(200_000));
         let bad: &[&[u8]] = &[
             b"",
@@ -327,7 +357,6 @@ mod tests {
             br#"{"type":"PING","id":""}"#,
             br#"{"type":"PING","id":7}"#,
             br#"{"type":"PING","id":"a","id":"b"}"#,
-            long.as_bytes(),
             deep.as_bytes(),
         ];
         for bytes in bad {

@@ -29,8 +29,8 @@ pub use command::{CommandResult, ExecuteCommand, ShellName};
 pub use computer_use::*;
 pub use control::*;
 pub use envelope::{
-    Frame, FrameError, MAX_FRAME_BYTES, MAX_HELLO_BYTES, MAX_ID_BYTES, Response, encode, encode_as, new_id,
-    now,
+    Frame, FrameError, MAX_ANSWERED_ID_BYTES, MAX_FRAME_BYTES, MAX_HELLO_BYTES, MAX_ID_BYTES, Response,
+    encode, encode_as, new_id, now,
 };
 pub use error::{ErrorCode, ErrorPayload};
 pub use files::*;

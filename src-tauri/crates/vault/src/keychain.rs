@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use keyring_core::{CredentialStore, Error};
+use keyring::{Entry, Error};
+use keyring_core::CredentialStore;
 use zeroize::Zeroizing;
 
 use crate::parts::{self, Parts, Text};
@@ -195,7 +196,7 @@ fn answer(connection: &mut Option<Arc<CredentialStore>>, service: &str, name: &s
 }
 
 fn perform(store: &CredentialStore, service: &str, name: &str, ask: &Ask) -> Result<Option<Bytes>, Error> {
-    let entry = store.build(service, name, modifiers().as_ref())?;
+    let entry = Entry { inner: store.build(service, name, modifiers().as_ref())? };
     match ask {
         Ask::Get => match entry.get_secret() {
             Ok(text) => Ok(Some(Zeroizing::new(text))),
@@ -223,7 +224,8 @@ fn modifiers() -> Modifiers {
     None
 }
 
-// The store is named, never left to a default: a keyring built without one keeps secrets in memory only.
+// The store is opened here, and not by `Entry::new`: that opens one for the whole process, once, and a keychain that was not
+// there at that moment, or was restarted since, would stay away until the next start.
 #[cfg(windows)]
 fn connect() -> Result<Arc<CredentialStore>, Error> {
     Ok(windows_native_keyring_store::Store::new()?)

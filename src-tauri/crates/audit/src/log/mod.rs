@@ -19,8 +19,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use crate::anchor::Anchor;
 use crate::entry::{Entry, Identity, Options, Repair};
 use crate::error::AuditError;
+use crate::head::Head;
 use crate::key::{AuditKey, hex_string};
 use crate::log::site::{Clock, Site};
 use crate::log::state::State;
@@ -159,6 +161,20 @@ impl AuditLog {
     #[must_use]
     pub fn last_hmac(&self) -> Option<String> {
         self.0.shared.lock().last.as_ref().map(hex_string)
+    }
+
+    /// The last record, brought to the disk, to be remembered outside of the log's folder; `None` with no record in
+    /// `audit.log`. To be renewed before [`AuditLog::prune`], which may delete the file that an older one is in.
+    ///
+    /// # Errors
+    /// Those of [`AuditLog::sync`].
+    pub fn anchor(&self) -> Result<Option<Anchor>, AuditError> {
+        let anchor = {
+            let state = self.0.shared.lock();
+            state.last.map(|hmac| Anchor(Head { seq: state.seq, hmac }))
+        };
+        self.sync()?;
+        Ok(anchor)
     }
 
     /// `seq` of the last record in `audit.log`; 0 with none.

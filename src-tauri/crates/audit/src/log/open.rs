@@ -6,6 +6,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use crate::anchor::Anchor;
 use crate::entry::Repair;
 use crate::error::AuditError;
 use crate::head::{self, Head, OnDisk};
@@ -147,6 +148,27 @@ fn set_aside(
         first_ts: Some(started.ts),
         repairs,
     })
+}
+
+/// Notes it if the record that is remembered elsewhere is in no file.
+pub(super) fn expect_anchor(site: &Site, opened: &mut Opened) -> Result<(), AuditError> {
+    let known = |repair: &Repair| matches!(repair, Repair::RecordsMissing { .. });
+    let Some(Anchor(anchor)) = &site.options.anchor else { return Ok(()) };
+    if opened.repairs.iter().any(known)
+        || mentions(&opened.file, opened.size, &anchor.hmac).map_err(AuditError::io("read", &site.path))?
+    {
+        return Ok(());
+    }
+    for closed in rotated(&site.dir)?.iter().rev() {
+        let path = site.dir.join(&closed.name);
+        let file = File::open(&path).map_err(AuditError::io("open", &path))?;
+        let size = file.metadata().map_err(AuditError::io("examine", &path))?.len();
+        if mentions(&file, size, &anchor.hmac).map_err(AuditError::io("read", &path))? {
+            return Ok(());
+        }
+    }
+    opened.repairs.push(records_missing(anchor));
+    Ok(())
 }
 
 fn records_missing(head: &Head) -> Repair {

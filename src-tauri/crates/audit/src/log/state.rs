@@ -75,7 +75,8 @@ impl State {
     /// Opens the log, or starts one.
     pub(super) fn open(site: &Site) -> Result<Self, AuditError> {
         let expected = open::expected(site);
-        let opened = open::open(site, expected.as_ref())?;
+        let mut opened = open::open(site, expected.as_ref())?;
+        open::expect_anchor(site, &mut opened)?;
         let mut state = Self {
             file: None,
             id: None,

@@ -45,7 +45,7 @@ impl Rig {
     }
 
     fn verify(&self) -> crate::Report {
-        verify_all(self.dir.path(), &AuditKey::new(KEY))
+        verify_all(self.dir.path(), &AuditKey::new(KEY), None)
     }
 }
 

@@ -40,10 +40,10 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 const STOP_FOR: Duration = Duration::from_millis(500);
 
 /// The end of the hunt, even if every pass has found something new.
-const MOST: Duration = Duration::from_secs(60);
+pub(super) const MOST: Duration = Duration::from_secs(60);
 
 /// Two looks in a row that find nothing: a single one can miss a process whose parent ends during the look.
-const QUIET_PASSES: usize = 2;
+pub(super) const QUIET_PASSES: usize = 2;
 
 pub(super) struct Hunt<'a> {
     roots: &'a [Root],
@@ -78,7 +78,7 @@ impl<'a> Hunt<'a> {
     /// after that, into a session of its own, looks the same: so this is for supervisors that their commands
     /// have killed, and for nothing else.
     pub(super) fn orphans(since: u64) -> Hunt<'static> {
-        Hunt { roots: &[], orphans_since: Some(since), seen: HashSet::new(), dead: HashSet::new() }
+        Hunt { orphans_since: Some(since), ..Hunt::below(&[]) }
     }
 
     /// Kills them all; false when some would not die in time.

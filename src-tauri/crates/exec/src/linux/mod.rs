@@ -4,12 +4,16 @@
 
 mod hunt;
 mod launch;
+mod mark;
+pub(crate) mod memory;
 mod order;
 mod proc;
 mod process;
 mod spare;
 pub(crate) mod supervisor;
+mod sweep;
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io;
 use std::sync::atomic::Ordering;
@@ -20,10 +24,13 @@ use rustix::process::Signal;
 
 use self::hunt::{Hunt, PATIENCE, Root};
 use self::launch::Ready;
-use self::process::Supervisor;
+use self::mark::Lineage;
+use self::process::{Supervisor, known_supervisors};
 use self::spare::Spare;
+use self::sweep::Sweep;
 use crate::error::ExecError;
 use crate::host::{Entry, Limits, Outcome, Registry};
+use crate::lineage::Mark;
 use crate::resolve::Invocation;
 use crate::spec::Cwd;
 use crate::unix::{self, Duties, Hands, Monitor, Sink, Wake};
@@ -68,20 +75,23 @@ impl Tree {
 
 /// Every command's supervisor is a child of this process.
 pub(crate) struct Backend {
+    /// On all of them; none where that is not possible.
+    mark: Option<Mark>,
     spare: Arc<Spare>,
     sink: Sink,
     monitor: Monitor,
 }
 
 impl Backend {
-    pub(crate) fn new(registry: Arc<Registry>) -> Result<Backend, ExecError> {
+    pub(crate) fn new(registry: Arc<Registry>, mark: Option<Mark>) -> Result<Backend, ExecError> {
         // Without /proc no tree can be killed for certain.
         Root::of(rustix::process::getpid().as_raw_nonzero().get())?;
         // What a killed supervisor leaves behind comes to us rather than to init.
         rustix::process::set_child_subreaper(Some(rustix::process::getpid())).map_err(io::Error::from)?;
-        let spare = Arc::new(Spare::default());
+        let mark = mark.filter(|_| mark::can_mark());
+        let spare = Arc::new(Spare::new(mark));
         let janitor = Janitor { registry, spare: Arc::clone(&spare) };
-        Ok(Backend { spare, sink: Sink::new()?, monitor: Monitor::start(janitor)? })
+        Ok(Backend { mark, spare, sink: Sink::new()?, monitor: Monitor::start(janitor)? })
     }
 
     /// Starts the command on a supervisor; the spare one when there is one.
@@ -102,7 +112,7 @@ impl Backend {
         {
             return Ok(attended);
         }
-        match ready.run_on(Supervisor::start()?, entry)? {
+        match ready.run_on(Supervisor::start(self.mark)?, entry)? {
             Some(attended) => Ok(attended),
             None if entry.is_cancelled() => Err(ExecError::Stopped),
             None => Err(io::Error::other("the supervisor of the command was killed").into()),
@@ -127,9 +137,27 @@ impl Backend {
         kill(&entries);
     }
 
+    /// Kills all that any command has started, before it is asked which tree it is of. What is held by supervisors is
+    /// still to be killed in order.
+    pub(crate) fn sweep(&self) {
+        if let Some(mark) = self.mark {
+            Sweep::of(mark, known_supervisors()).kill();
+        }
+    }
+
     /// Nothing runs any more: no process of ours needs to be there.
     pub(crate) fn rest(&self) {
         self.spare.retire();
+    }
+
+    pub(crate) fn is_marking(&self) -> bool {
+        self.mark.is_some()
+    }
+
+    /// Whether it belongs to one of these trees. Descent is the caller's to follow; what it does not show, the mark does.
+    pub(crate) fn holds(&self, entries: &[Arc<Entry>], pid: u32) -> bool {
+        let roots: Vec<Root> = entries.iter().filter_map(|entry| entry.tree.root()).collect();
+        is_marked(pid) || Hunt::below(&roots).members().contains(&pid.cast_signed())
     }
 
     pub(crate) fn members(&self, entry: &Entry) -> Vec<(u32, String)> {
@@ -137,6 +165,26 @@ impl Backend {
         let members = Hunt::below(&[root]).members();
         members.into_iter().map(|pid| (pid.unsigned_abs(), proc::name(pid))).collect()
     }
+}
+
+pub(crate) fn is_inside_command() -> bool {
+    Lineage::ours() != Lineage::Free
+}
+
+pub(crate) fn is_marked(pid: u32) -> bool {
+    // One that cannot be looked at any more has ended, and the OS hides only what others have started.
+    let lineage = i32::try_from(pid).map_or(Lineage::Free, |pid| Lineage::of(pid).unwrap_or(Lineage::Free));
+    lineage != Lineage::Free && !is_inside_command()
+}
+
+pub(crate) fn end_survivors(mark: Mark) -> usize {
+    if is_inside_command() {
+        return 0;
+    }
+    // Of this process there are none: nothing of the installation runs.
+    let mut sweep = Sweep::of(mark, BTreeSet::new());
+    sweep.kill();
+    sweep.found()
 }
 
 /// Kills what the supervisors hold, then the supervisors; and where one was killed by its command, what came

@@ -127,7 +127,7 @@ fn none_when_gone<T: Default>(error: io::Error) -> io::Result<T> {
     if is_gone { Ok(T::default()) } else { Err(error) }
 }
 
-fn numbers(folder: &str) -> io::Result<Vec<i32>> {
+pub(super) fn numbers(folder: &str) -> io::Result<Vec<i32>> {
     Ok(fs::read_dir(folder)?.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
 }
 

@@ -15,8 +15,10 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
 
 use super::hunt::Root;
+use super::mark;
 use super::order::{ARGUMENT, TITLE};
 use super::proc::{self, Stat, Struck, strike};
+use crate::lineage::Mark;
 
 /// All supervisors of this process that are not yet reaped: several hosts in one process (tests) must not
 /// take one another's for orphans.
@@ -51,8 +53,8 @@ enum End {
 }
 
 impl Supervisor {
-    /// Starts one from our own executable. It waits for its order.
-    pub(super) fn start() -> io::Result<Supervisor> {
+    /// Starts one from our own executable. It waits for its order, and has the mark by the time it can get one.
+    pub(super) fn start(mark: Option<Mark>) -> io::Result<Supervisor> {
         let (ours, theirs) = UnixStream::pair()?;
         let mut command = Command::new("/proc/self/exe");
         command.arg0(TITLE).arg(ARGUMENT).env_clear();
@@ -66,14 +68,19 @@ impl Supervisor {
         supervisors().insert(pid);
         // A child that is not yet reaped has an entry in /proc, dead or alive.
         let root = Root::of(pid)?;
-        Ok(Supervisor {
+        let supervisor = Supervisor {
             root,
             control: Some(ours.into()),
             ordered: root.started,
             end: None,
             reaped: false,
             finished: false,
-        })
+        };
+        if let Some(Err(error)) = mark.map(|mark| mark::put(pid, mark)) {
+            supervisor.dismiss();
+            return Err(error);
+        }
+        Ok(supervisor)
     }
 
     pub(super) fn root(&self) -> Root {

@@ -8,12 +8,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::process::Supervisor;
+use crate::lineage::Mark;
 
 /// Without a command for so long, it goes.
 const IDLE: Duration = Duration::from_secs(60);
 
-#[derive(Default)]
-pub(super) struct Spare(Mutex<State>);
+pub(super) struct Spare {
+    mark: Option<Mark>,
+    state: Mutex<State>,
+}
 
 #[derive(Default)]
 struct State {
@@ -23,8 +26,13 @@ struct State {
 }
 
 impl Spare {
+    /// Those it starts get `mark`.
+    pub(super) fn new(mark: Option<Mark>) -> Spare {
+        Spare { mark, state: Mutex::default() }
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The spare one, if it is there and nobody has killed it.
@@ -66,7 +74,7 @@ impl Spare {
         }
         if missing {
             // Without one, the next start makes its own, and meets the same error there.
-            let started = Supervisor::start().ok()?;
+            let started = Supervisor::start(self.mark).ok()?;
             let mut state = self.state();
             // A kill came in between.
             if state.wanted.is_none() || state.ready.is_some() {

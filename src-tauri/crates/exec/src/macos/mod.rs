@@ -23,6 +23,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use self::table::Process;
 use crate::error::ExecError;
 use crate::host::{Entry, Limits, Outcome, Registry};
+use crate::lineage::Mark;
 use crate::resolve::Invocation;
 use crate::spec::Cwd;
 use crate::unix::{self, Duties, Hands, Monitor, Notice, Pipes, Sink, Wake, Words, spawn, spawn_failure};
@@ -102,6 +103,21 @@ impl Tree {
     }
 }
 
+/// Not told by the OS.
+pub(crate) fn is_inside_command() -> bool {
+    false
+}
+
+/// Not told by the OS without what a [`Host`](crate::Host) has seen.
+pub(crate) fn is_marked(_pid: u32) -> bool {
+    false
+}
+
+/// Nothing tells them from other processes of the person.
+pub(crate) fn end_survivors(_mark: Mark) -> usize {
+    0
+}
+
 fn strike(processes: &[Process], signals: &[Signal]) {
     for pid in processes.iter().filter_map(|process| Pid::from_raw(process.pid)) {
         for signal in signals {
@@ -146,7 +162,7 @@ pub(crate) struct Backend {
 }
 
 impl Backend {
-    pub(crate) fn new(registry: Arc<Registry>) -> Result<Backend, ExecError> {
+    pub(crate) fn new(registry: Arc<Registry>, _mark: Option<Mark>) -> Result<Backend, ExecError> {
         Ok(Backend { sink: Sink::new()?, monitor: Monitor::start(Walker { registry })? })
     }
 
@@ -199,8 +215,25 @@ impl Backend {
         kill(&entries);
     }
 
+    /// There are no marks here.
+    pub(crate) fn sweep(&self) {}
+
     /// Nothing is kept ready here.
     pub(crate) fn rest(&self) {}
+
+    /// The OS lets nobody look at the limits of another process.
+    pub(crate) fn is_marking(&self) -> bool {
+        false
+    }
+
+    /// Whether it is in the process group of one of these, below one, or was so when it was last seen.
+    pub(crate) fn holds(&self, entries: &[Arc<Entry>], pid: u32) -> bool {
+        let table = table::read();
+        entries.iter().any(|entry| {
+            let (members, _) = entry.tree.walk(&table);
+            members.iter().any(|process| process.pid.unsigned_abs() == pid)
+        })
+    }
 
     pub(crate) fn members(&self, entry: &Entry) -> Vec<(u32, String)> {
         let (members, _) = entry.tree.walk(&table::read());

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use windows_sys::Win32::Foundation::{HANDLE, HANDLE_FLAG_INHERIT, SetHandleInformation};
 use windows_sys::Win32::System::Pipes::CreatePipe;
-use windows_sys::Win32::System::Threading::{CreateEventW, INFINITE, SetEvent, WaitForMultipleObjects};
+use windows_sys::Win32::System::Threading::{
+    CreateEventW, INFINITE, OpenProcess, PROCESS_QUERY_LIMITED_INFORMATION, SetEvent, WaitForMultipleObjects,
+};
 use windows_sys::core::BOOL;
 
 /// The OS's answer as a result.
@@ -17,6 +19,17 @@ pub(super) fn check(success: BOOL) -> io::Result<()> {
         0 => Err(io::Error::last_os_error()),
         _ => Ok(()),
     }
+}
+
+/// A process to look at.
+pub(super) fn open(pid: u32) -> io::Result<OwnedHandle> {
+    // SAFETY: the answer is checked.
+    let raw = unsafe { OpenProcess(PROCESS_QUERY_LIMITED_INFORMATION, 0, pid) };
+    if raw.is_null() {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the handle is new, valid, and nobody else's.
+    Ok(unsafe { OwnedHandle::from_raw_handle(raw) })
 }
 
 /// A flag to wait for; once set it stays so.

@@ -9,17 +9,15 @@ use std::path::PathBuf;
 use std::ptr;
 
 use windows_sys::Win32::System::JobObjects::{
-    AssignProcessToJobObject, CreateJobObjectW, JOB_OBJECT_LIMIT_DIE_ON_UNHANDLED_EXCEPTION,
+    AssignProcessToJobObject, CreateJobObjectW, IsProcessInJob, JOB_OBJECT_LIMIT_DIE_ON_UNHANDLED_EXCEPTION,
     JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE, JOBOBJECT_BASIC_ACCOUNTING_INFORMATION,
     JOBOBJECT_EXTENDED_LIMIT_INFORMATION, JobObjectBasicAccountingInformation, JobObjectBasicProcessIdList,
     JobObjectExtendedLimitInformation, QueryInformationJobObject, SetInformationJobObject,
     TerminateJobObject,
 };
-use windows_sys::Win32::System::Threading::{
-    OpenProcess, PROCESS_NAME_WIN32, PROCESS_QUERY_LIMITED_INFORMATION, QueryFullProcessImageNameW,
-};
+use windows_sys::Win32::System::Threading::{PROCESS_NAME_WIN32, QueryFullProcessImageNameW};
 
-use super::handles::check;
+use super::handles::{check, open};
 
 /// What the processes of a killed job are said to have ended with.
 const KILLED: u32 = 1;
@@ -58,6 +56,15 @@ impl Job {
     pub(super) fn assign(&self, process: &OwnedHandle) -> io::Result<()> {
         // SAFETY: both handles are open.
         check(unsafe { AssignProcessToJobObject(self.0.as_raw_handle(), process.as_raw_handle()) })
+    }
+
+    /// Whether the process is in it, or in a job within it.
+    pub(super) fn holds(&self, process: &OwnedHandle) -> bool {
+        let mut is_in = 0;
+        // SAFETY: both handles are open, and the answer is written to a place of ours.
+        let asked =
+            check(unsafe { IsProcessInJob(process.as_raw_handle(), self.0.as_raw_handle(), &raw mut is_in) });
+        asked.is_ok() && is_in != 0
     }
 
     pub(super) fn terminate(&self) {
@@ -107,13 +114,7 @@ impl Job {
 }
 
 fn name(pid: u32) -> String {
-    // SAFETY: the answer is checked.
-    let raw = unsafe { OpenProcess(PROCESS_QUERY_LIMITED_INFORMATION, 0, pid) };
-    if raw.is_null() {
-        return String::new();
-    }
-    // SAFETY: the handle is new, valid, and nobody else's.
-    let process = unsafe { OwnedHandle::from_raw_handle(raw) };
+    let Ok(process) = open(pid) else { return String::new() };
     let mut buffer = [0u16; 1024];
     let mut length = buffer.len() as u32;
     // SAFETY: the buffer is as long as `length` says, which then says how much of it is filled.

@@ -21,6 +21,7 @@ use self::handles::Event;
 use self::job::Job;
 use crate::error::ExecError;
 use crate::host::{Entry, Limits, Outcome, Registry};
+use crate::lineage::Mark;
 use crate::resolve::Invocation;
 use crate::spec::Cwd;
 
@@ -34,6 +35,21 @@ const DRAIN_GRACE: Duration = Duration::from_secs(2);
 
 /// A terminated job is empty well before; only a process stuck in a driver is not.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Not told by the OS.
+pub(crate) fn is_inside_command() -> bool {
+    false
+}
+
+/// Not told by the OS without the jobs, which a [`Host`](crate::Host) has.
+pub(crate) fn is_marked(_pid: u32) -> bool {
+    false
+}
+
+/// There are none: a job ends with the process that made it.
+pub(crate) fn end_survivors(_mark: Mark) -> usize {
+    0
+}
 
 /// What to start.
 pub(crate) struct Launch {
@@ -67,7 +83,7 @@ pub(crate) struct Backend {
 }
 
 impl Backend {
-    pub(crate) fn new(registry: Arc<Registry>) -> Result<Backend, ExecError> {
+    pub(crate) fn new(registry: Arc<Registry>, _mark: Option<Mark>) -> Result<Backend, ExecError> {
         Ok(Backend { registry })
     }
 
@@ -97,8 +113,22 @@ impl Backend {
         self.forget_empty();
     }
 
+    /// There are no marks here.
+    pub(crate) fn sweep(&self) {}
+
     /// Nothing is kept ready here.
     pub(crate) fn rest(&self) {}
+
+    /// None is needed: a job ends with this process.
+    pub(crate) fn is_marking(&self) -> bool {
+        false
+    }
+
+    /// Whether it is in one of these jobs. A job within, which a command may make, counts as a part of it.
+    pub(crate) fn holds(&self, entries: &[Arc<Entry>], pid: u32) -> bool {
+        let Ok(process) = handles::open(pid) else { return false };
+        entries.iter().any(|entry| entry.tree.job.holds(&process))
+    }
 
     pub(crate) fn members(&self, entry: &Entry) -> Vec<(u32, String)> {
         entry.tree.job.members()

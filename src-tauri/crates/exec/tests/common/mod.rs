@@ -39,6 +39,14 @@ impl Bench {
         Bench { host: Host::new().unwrap(), dir: tempfile::tempdir().unwrap(), _alone: Some(alone) }
     }
 
+    /// As it is in Deskhand: alone, and with marks where there can be any.
+    pub(crate) fn marked() -> Bench {
+        let host = Host::with_mark(exec::Mark(std::process::id())).unwrap();
+        let mut bench = Bench::alone();
+        bench.host = host;
+        bench
+    }
+
     pub(crate) fn spec(&self, program: Program) -> CommandSpec {
         CommandSpec {
             program,

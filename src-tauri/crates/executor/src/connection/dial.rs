@@ -25,6 +25,10 @@ const DIAL_TIMEOUT: Duration = Duration::from_secs(15);
 #[cfg(target_os = "linux")]
 const UNACKNOWLEDGED_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// Read at once, in bytes. It is filled with zeros before each read, which for a request of a hundred bytes must not take
+/// longer than all else; a frame of megabytes is still read in few calls.
+const READ_BUFFER_BYTES: usize = 32 << 10;
+
 /// Why a socket could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DialError {
@@ -72,6 +76,7 @@ async fn open(
         _ => Connector::Plain,
     };
     let config = WebSocketConfig::default()
+        .read_buffer_size(READ_BUFFER_BYTES)
         .max_message_size(Some(MAX_FRAME_BYTES))
         .max_frame_size(Some(MAX_FRAME_BYTES));
     match client_async_tls_with_config(request, stream, Some(config), Some(connector)).await {

@@ -71,7 +71,7 @@ pub(crate) struct Slot {
 pub(crate) enum NotAdmitted {
     /// Every slot is taken.
     Full,
-    /// A request of this id is in flight: its answer will serve.
+    /// A request of this id is in flight.
     Duplicate,
 }
 
@@ -112,6 +112,11 @@ impl Line {
             sent = self.out.send(Out::Text(text)) => sent.is_ok(),
             () = self.over.cancelled() => false,
         }
+    }
+
+    /// Whether a frame would have to wait for the writer.
+    pub(crate) fn is_queue_full(&self) -> bool {
+        self.out.capacity() == 0
     }
 
     /// Queues a ping, unless the writer is busy: then there is traffic anyway.

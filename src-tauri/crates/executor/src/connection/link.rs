@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use protocol::{Channel, Connection, Hello, Limits, Negotiated, PROTOCOL_VERSION};
-use secrecy::SecretString;
 use serde_json::json;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -13,13 +12,23 @@ use tracing::{info, warn};
 use super::dial::{DialError, Socket, dial};
 use super::handshake::{HandshakeError, describe, greet};
 use super::reconnect::{Backoff, Next, STABLE_AFTER, after_close, random_fraction};
+use super::renewal::renew;
 use super::serve::{End, Service, serve};
 use super::sockets::Registration;
 use crate::control::ControlConnection;
 use crate::events::{ConnectionState, Event};
 use crate::machine::Machine;
-use crate::oauth::TokenError;
+use crate::oauth::{Access, TokenError};
 use crate::session::{DataConnection, Session};
+
+/// Why a connection ended that is opened anew in time.
+const RENEWED: &str = "renewed with a fresh access token";
+
+/// A connection that lasted less is no connection.
+const AT_ONCE: Duration = Duration::from_secs(1);
+
+/// Seconds that the platform may see a token end earlier than we do.
+const CLOCKS_DIFFER: f64 = 2.0;
 
 /// Which connection is kept. The one place where the two differ.
 enum Link {
@@ -49,18 +58,27 @@ struct Try {
     next: Next,
     reason: String,
     ended: Option<Final>,
-    lasted: Duration,
+    /// How long the connection was in service; `None` when the greeting failed.
+    served: Option<Duration>,
     /// The token it was tried with.
-    used: Option<SecretString>,
+    used: Option<Access>,
 }
 
 impl Try {
     fn failed(next: Next, reason: String) -> Self {
-        Self { next, reason, ended: None, lasted: Duration::ZERO, used: None }
+        Self { next, reason, ended: None, served: None, used: None }
     }
 
     fn over(ended: Final) -> Self {
         Self { ended: Some(ended), ..Self::failed(Next::Retry, String::new()) }
+    }
+
+    /// Whether the platform gave the connection up at once, or soon after it had accepted a token that should have held
+    /// longer. Whatever is wrong there, it must not be dialled in a tight circle.
+    fn is_unstable(&self) -> bool {
+        let early =
+            || self.used.as_ref().is_some_and(|used| protocol::now() + CLOCKS_DIFFER < used.expires_at);
+        self.served.is_some_and(|lasted| lasted < AT_ONCE || (lasted < STABLE_AFTER && early()))
     }
 }
 
@@ -68,6 +86,7 @@ impl Try {
 pub(crate) async fn run_control(machine: Arc<Machine>, stop: CancellationToken) {
     let link = Link::Control(machine.clone());
     let ended = link.keep(&stop).await;
+    let signed_out = matches!(ended, Final::SignedOut(_));
     let state = match ended {
         Final::Stopped | Final::Idle => return, // who stopped it says why
         Final::Revoked(reason) => {
@@ -76,8 +95,16 @@ pub(crate) async fn run_control(machine: Arc<Machine>, stop: CancellationToken) 
         Final::SignedOut(reason) => ConnectionState::SignedOut { reason },
         Final::Halted(reason) => ConnectionState::Halted { reason },
     };
+    let sessions = machine.sessions.active();
     machine.sessions.stop_all();
     machine.set_connection_unless(&stop, state);
+    if !signed_out {
+        // The platform will not restore them, so nothing of them runs on. Their own connections may not get to see why
+        // they end: they are told to stop here.
+        for session in sessions {
+            machine.end_session(&session).await;
+        }
+    }
 }
 
 /// Keeps a session's data connection until it ends, and then sees to it that nothing of the session runs on.
@@ -131,8 +158,9 @@ impl Link {
             if stop.is_cancelled() {
                 return Final::Stopped;
             }
-            backoff.connected_for(tried.lasted);
-            refreshed &= tried.lasted < STABLE_AFTER;
+            backoff.connected_for(tried.served.unwrap_or_default());
+            // A token that was accepted and has ended since is no sign of a dead sign-in, however short its life.
+            refreshed &= tried.served.is_none();
             let delay = match tried.next {
                 Next::Halt(reason) => return Final::Halted(format!("{reason}{}", described(&tried.reason))),
                 Next::Refresh if refreshed => {
@@ -143,11 +171,12 @@ impl Link {
                 Next::Refresh => match self.refresh(tried.used.as_ref()).await {
                     Ok(()) => {
                         refreshed = true;
-                        Duration::ZERO
+                        if tried.is_unstable() { backoff.next(random_fraction()) } else { Duration::ZERO }
                     }
                     Err(TokenError::SignedOut(reason)) => return Final::SignedOut(reason),
                     Err(TokenError::Temporary(_) | TokenError::Vault(_)) => backoff.next(random_fraction()),
                 },
+                Next::Now => Duration::ZERO,
                 Next::Retry => backoff.next(random_fraction()),
                 Next::RetryLate => backoff.next_late(random_fraction()),
             };
@@ -173,10 +202,10 @@ impl Link {
     }
 
     /// Another connection may have rotated the token meanwhile; then its new one is used and nothing is refreshed.
-    async fn refresh(&self, used: Option<&SecretString>) -> Result<(), TokenError> {
+    async fn refresh(&self, used: Option<&Access>) -> Result<(), TokenError> {
         let tokens = &self.machine().tokens;
         match used {
-            Some(used) => tokens.refresh_after_401(used).await.map(drop),
+            Some(used) => tokens.refresh_after_401(&used.token).await.map(drop),
             None => tokens.access_token().await.map(drop),
         }
     }
@@ -200,33 +229,40 @@ impl Link {
         };
         let service = self.connected(settled, limits, stop);
         let timings = self.machine().timings;
-        let end = serve(socket, service, places, version, timings, stop).await;
-        Try { used: Some(used), ..self.ended(end, began.elapsed()) }
+        let ends = stop.child_token();
+        let _ends_the_renewal = ends.clone().drop_guard();
+        if let Link::Control(machine) = self {
+            let timeout = limits.command_timeout_seconds;
+            tokio::spawn(renew(machine.clone(), places.clone(), used.clone(), timeout, ends.clone()));
+        }
+        let end = serve(socket, service, places, version, timings, &ends).await;
+        let is_renewed = ends.is_cancelled() && !stop.is_cancelled();
+        Try { served: Some(began.elapsed()), used: Some(used), ..self.ended(end, is_renewed) }
     }
 
     /// Up to the end of the greeting.
     async fn open(
         &self,
         stop: &CancellationToken,
-    ) -> Result<(Socket, Registration, Negotiated, SecretString), Box<Try>> {
+    ) -> Result<(Socket, Registration, Negotiated, Access), Box<Try>> {
         let machine = self.machine();
         if let Link::Control(machine) = self {
             machine.set_connection_unless(stop, ConnectionState::Connecting);
         }
-        let token = machine.tokens.access_token().await.map_err(|error| match error {
+        let access = machine.tokens.access().await.map_err(|error| match error {
             TokenError::SignedOut(reason) => Box::new(Try::over(Final::SignedOut(reason))),
             TokenError::Temporary(_) | TokenError::Vault(_) => {
                 Box::new(Try::failed(Next::Retry, error.to_string()))
             }
         })?;
-        let dialled = dial(&self.url(), &token, &machine.sockets).await;
+        let dialled = dial(&self.url(), &access.token, &machine.sockets).await;
         let (mut socket, registration) = match dialled {
             Ok(opened) => opened,
-            Err(error) => return Err(Box::new(Try { used: Some(token), ..not_dialled(&error) })),
+            Err(error) => return Err(Box::new(Try { used: Some(access), ..not_dialled(&error) })),
         };
         match greet(&mut socket, &self.hello(), self.connection()).await {
-            Ok(settled) => Ok((socket, registration, settled, token)),
-            Err(error) => Err(Box::new(Try { used: Some(token), ..not_greeted(&error) })),
+            Ok(settled) => Ok((socket, registration, settled, access)),
+            Err(error) => Err(Box::new(Try { used: Some(access), ..not_greeted(&error) })),
         }
     }
 
@@ -293,12 +329,13 @@ impl Link {
     }
 
     /// What a served connection's end means.
-    fn ended(&self, end: End, lasted: Duration) -> Try {
+    fn ended(&self, end: End, is_renewed: bool) -> Try {
         let machine = self.machine();
         if let Link::Data(session) = self {
             session.set_connected(false);
         }
         let (reason, ended, next) = match end {
+            End::Stopped if is_renewed => (RENEWED.to_owned(), None, Next::Now),
             End::Stopped => ("stopped".to_owned(), Some(Final::Stopped), Next::Retry),
             End::Idle => ("idle".to_owned(), Some(Final::Idle), Next::Retry),
             End::Revoked { reason } => {
@@ -310,10 +347,10 @@ impl Link {
             }
         };
         machine.record_own("WS_DISCONNECTED", self.session_id(), json!({"reason": reason}));
-        if ended.is_none() {
+        if ended.is_none() && next != Next::Now {
             warn!(session = self.session_id(), %reason, "a connection ended");
         }
-        Try { next, reason, ended, lasted, used: None }
+        Try { next, reason, ended, served: None, used: None }
     }
 }
 

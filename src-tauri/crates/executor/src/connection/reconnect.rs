@@ -7,6 +7,8 @@ use protocol::close;
 /// What to do after a connection has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Next {
+    /// Dial again at once.
+    Now,
     /// Dial again after the backoff.
     Retry,
     /// Dial again, but not before the longest delay.

@@ -2,8 +2,10 @@
 
 use std::future::Future;
 use std::ops::Range;
-use std::pin::Pin;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
@@ -57,7 +59,8 @@ impl Incoming {
 
 /// What serves the requests of one connection.
 pub(crate) trait Service: Send + Sync + 'static {
-    /// Answers an admitted request. Called at once, polled on a task of its own.
+    /// Answers an admitted request. Called at once, polled on a task of its own; for the first time it may be polled on
+    /// another.
     fn serve(
         self: Arc<Self>,
         line: Arc<Line>,
@@ -65,6 +68,12 @@ pub(crate) trait Service: Send + Sync + 'static {
         incoming: Incoming,
         stop: CancellationToken,
     ) -> Pin<Box<dyn Future<Output = ()> + Send>>;
+
+    /// Whether a request of this type, if it is not long, is worth a first look before it becomes a task: one that waits
+    /// for nothing is then over. Until it first waits it holds up the reading of the connection.
+    fn is_often_over_at_once(&self, _kind: MessageType) -> bool {
+        false
+    }
 
     /// A request that was not admitted is audited.
     fn refused(&self, id: &str, kind: MessageType, error: &ErrorPayload);
@@ -79,6 +88,9 @@ pub(crate) trait Service: Send + Sync + 'static {
 /// How long requests in flight have to end after the connection has. Killing their processes takes milliseconds; a system
 /// call that hangs is left behind, and its result is dropped.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The longest frame, in bytes, whose request is looked at on the reader's task. Parsing one of megabytes takes a while.
+const SHORT: usize = 16 << 10;
 
 /// Frames that wait for the writer, besides those that keep their slots.
 pub(super) const QUEUED_FRAMES: usize = 2;
@@ -97,10 +109,21 @@ pub(crate) async fn serve(
     let (pinged, ping_written) = watch::channel(None);
     let over = CancellationToken::new();
     let line = Line::new(places, out, over.clone());
-    let writer = tokio::spawn(write(sink, queue, pinged, over.clone()));
     let mut reader =
         Reader { stream, service, line, negotiated, timings, ping_written, requests: JoinSet::new(), odd: 0 };
-    let end = reader.run(stop).await;
+    // On the same task: what comes in wakes both ends of a socket, and a second task costs the wake-up of a second thread.
+    let mut writer = pin!(write(sink, queue, pinged, over.clone()));
+    let mut written = None;
+    let end = {
+        let mut reading = pin!(reader.run(stop));
+        loop {
+            tokio::select! {
+                biased; // what the reader has answered goes out at once
+                end = &mut reading => break end,
+                sink = &mut writer, if written.is_none() => written = Some(sink),
+            }
+        }
+    };
     over.cancel();
     let drained = async { while reader.requests.join_next().await.is_some() {} };
     if timeout(DRAIN_TIMEOUT, drained).await.is_err() {
@@ -108,7 +131,11 @@ pub(crate) async fn serve(
     }
     let Reader { stream, line, .. } = reader;
     drop(line);
-    if let Ok(Some(sink)) = writer.await
+    let sink = match written {
+        Some(sink) => sink,
+        None => writer.await,
+    };
+    if let Some(sink) = sink
         && let Ok(mut socket) = sink.reunite(stream)
     {
         let close = match &end {
@@ -228,9 +255,16 @@ impl Reader {
                 log_some!(count, %problem, "dropped a frame that nobody can be told about");
                 return None;
             }
-            Err(error @ FrameError::Malformed { .. }) => {
-                let FrameError::Malformed { id, .. } = &error else { return None };
-                self.line.refuse(id, ErrorPayload::new(ErrorCode::InternalError, error.to_string())).await;
+            Err(error) => {
+                let answer = ErrorPayload::new(ErrorCode::InternalError, error.to_string());
+                let (id, answer) = match error {
+                    FrameError::Malformed { id, field, .. } => (id, answer.with("field", field)),
+                    FrameError::EndlessId { begins } => {
+                        (protocol::new_id(), answer.with("field", "id").with("id_begins", begins))
+                    }
+                    FrameError::Unanswerable(_) => return None,
+                };
+                self.line.refuse(&id, answer).await;
                 return None;
             }
         };
@@ -285,7 +319,15 @@ impl Reader {
                 };
                 let incoming = Incoming { id, kind, bytes, payload };
                 let stop = self.line.over.child_token();
-                self.requests.spawn(self.service.clone().serve(self.line.clone(), slot, incoming, stop));
+                let look = incoming.bytes.len() <= SHORT && self.service.is_often_over_at_once(kind);
+                if look && self.line.is_queue_full() {
+                    // Else the answer would have to wait, and for that become a task.
+                    tokio::task::yield_now().await;
+                }
+                let mut serving = self.service.clone().serve(self.line.clone(), slot, incoming, stop);
+                if !look || !is_over_at_once(&mut serving).await {
+                    self.requests.spawn(serving);
+                }
             }
             Err(NotAdmitted::Full) => {
                 let error = self.line.overloaded();
@@ -294,10 +336,34 @@ impl Reader {
             }
             Err(NotAdmitted::Duplicate) => {
                 let count = self.odd_frame();
-                log_some!(count, %kind, "dropped a second request with the id of one in flight; the first one's answer serves");
+                log_some!(count, %kind, "refused a second request with the id of one in flight");
+                let error = duplicate(&id);
+                self.service.refused(&id, kind, &error);
+                // Under the id itself it would pass for the first one's answer.
+                self.line.refuse(&protocol::new_id(), error).await;
             }
         }
     }
+}
+
+/// The answer to a second request with the id of one in flight. The contract answers under the request's id, and that
+/// answer is the first one's alone; so this goes out under an id of our own, and says which it means.
+fn duplicate(id: &str) -> ErrorPayload {
+    ErrorPayload::new(
+        ErrorCode::InternalError,
+        "a request with this id is in flight already; this second one was not carried out: give each its own id",
+    )
+    .with("reason", "duplicate_id")
+    .with("duplicate_of", id)
+}
+
+/// Looks once whether a request is over without waiting. One that fails is over as well, as it would be on its own task.
+async fn is_over_at_once(serving: &mut Pin<Box<dyn Future<Output = ()> + Send>>) -> bool {
+    std::future::poll_fn(|context| {
+        let looked = catch_unwind(AssertUnwindSafe(|| serving.as_mut().poll(context).is_ready()));
+        Poll::Ready(looked.unwrap_or(true))
+    })
+    .await
 }
 
 /// Sends STATUS.
@@ -314,4 +380,32 @@ fn range_within(whole: &[u8], part: &str) -> Option<Range<usize>> {
     let start = (part.as_ptr() as usize).checked_sub(whole.as_ptr() as usize)?;
     let range = start..start.checked_add(part.len())?;
     (range.end <= whole.len()).then_some(range)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_request_that_waits_goes_on_as_a_task_and_one_that_does_not_is_over() {
+        let (go, wait) = tokio::sync::oneshot::channel::<u8>();
+        let (done, seen) = tokio::sync::oneshot::channel();
+        let mut waits: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(async move {
+            let told = wait.await.unwrap();
+            done.send(told).unwrap();
+        });
+        assert!(!is_over_at_once(&mut waits).await);
+        let task = tokio::spawn(waits);
+        go.send(7).unwrap();
+        assert_eq!(seen.await.unwrap(), 7);
+        task.await.unwrap();
+        let mut does_not: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(async {});
+        assert!(is_over_at_once(&mut does_not).await);
+    }
+
+    #[tokio::test]
+    async fn a_request_that_fails_at_once_does_not_take_its_connection_with_it() {
+        let mut fails: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(async { panic!("a test") });
+        assert!(is_over_at_once(&mut fails).await);
+    }
 }

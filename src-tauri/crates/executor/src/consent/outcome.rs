@@ -133,7 +133,8 @@ impl Denied {
 }
 
 /// Yes, to exactly one action: only [`super::Consent::decide`] makes one, out of that action, whose payload it keeps. Nothing
-/// reaches the payload but [`Approved::take`], which uses the approval up: what runs is what was approved.
+/// reaches the payload but [`Approved::take`] and [`Approved::attempt`], which use the approval up: what runs is what was
+/// approved.
 #[must_use = "an approval is for one action; take what was approved out of it"]
 pub struct Approved<P> {
     pub(super) params: P,
@@ -172,6 +173,18 @@ impl<P> Approved<P> {
     /// [`ApprovalWithdrawn`] when the kill switch was thrown since it was asked for.
     pub fn take(self) -> Result<P, ApprovalWithdrawn> {
         if self.era.is_over() { Err(ApprovalWithdrawn) } else { Ok(self.params) }
+    }
+
+    /// Uses the approval if the action can be done right here, which `act` says by giving a result.
+    ///
+    /// # Errors
+    ///
+    /// The approval, unused: nothing was done, or the kill switch came first, which [`Approved::take`] will say.
+    pub fn attempt<R>(self, act: impl FnOnce(&P) -> Option<R>) -> Result<R, Self> {
+        if self.era.is_over() {
+            return Err(self);
+        }
+        act(&self.params).ok_or(self)
     }
 }
 

@@ -1,6 +1,6 @@
 //! `EXECUTE_COMMAND`.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use exec::{CommandSpec, Cwd, Program, Shell};
 use protocol::{
@@ -9,7 +9,7 @@ use protocol::{
 use serde_json::{Map, json};
 
 use super::errors::{from_exec, from_jail, too_often};
-use super::operation::{ApprovedAction, Asks, Call, Details, Done, Operation, details};
+use super::operation::{ApprovedAction, Asks, Call, Counted, Details, Done, Operation, details};
 use crate::consent::{ActionView, Capability, ProgramMatch, quoted};
 use crate::limits::COMMANDS_AT_ONCE;
 use crate::machine::Machine;
@@ -56,6 +56,11 @@ impl Operation for Execute {
         Ok(Asks { capability: Capability::Shell, view: view(params, call), program })
     }
 
+    fn count(call: &Call) -> Result<Option<Counted>, ErrorPayload> {
+        let counted = Counted::take(call, |machine| &machine.command_rate);
+        counted.map(Some).map_err(|retry| too_often("commands", retry.seconds))
+    }
+
     fn admit(call: &Call) -> Result<Box<dyn Send>, ErrorPayload> {
         let machine = &call.session().machine;
         let place = machine.command_place().ok_or_else(|| {
@@ -65,8 +70,6 @@ impl Operation for Execute {
             )
             .with("max_commands", COMMANDS_AT_ONCE)
         })?;
-        let within = machine.command_rate.try_acquire(Instant::now());
-        within.map_err(|retry| too_often("commands", retry.seconds))?;
         Ok(Box::new(place))
     }
 

@@ -156,31 +156,36 @@ impl Operation for Stat {
         asks(Capability::Read, ActionView::new("Look at a file's properties").with("File", &params.path))
     }
 
+    const AT_ONCE: bool = true;
+
+    fn at_once(params: &FileStat, call: &Call) -> Option<FileStatResponse> {
+        call.session().root.stat_from_memory(&params.path, params.follow_symlinks).map(properties)
+    }
+
     fn run(action: ApprovedAction<FileStat>, call: &Call) -> Done<FileStatResponse> {
         let params = action.into_params();
-        let stat = match call.session().root.stat(&params.path, params.follow_symlinks) {
-            Ok(stat) => stat,
-            Err(error) => return Err(from_jail(&error)).into(),
-        };
-        let Some(found) = stat.metadata else {
-            return Ok(FileStatResponse { exists: false, path: stat.path, ..FileStatResponse::default() })
-                .into();
-        };
-        Ok(FileStatResponse {
-            exists: true,
-            is_file: Some(found.kind == Kind::File),
-            is_dir: Some(found.kind == Kind::Directory),
-            is_symlink: Some(found.kind == Kind::Symlink),
-            size_bytes: Some(found.size),
-            mtime: Some(found.mtime),
-            ctime: Some(found.ctime),
-            mode: Some(format!("{:04o}", found.mode)),
-            owner_uid: found.owner_uid,
-            owner_gid: found.owner_gid,
-            mime_type: found.mime_type,
-            path: stat.path,
-        })
-        .into()
+        let stat = call.session().root.stat(&params.path, params.follow_symlinks);
+        stat.map(properties).map_err(|error| from_jail(&error)).into()
+    }
+}
+
+fn properties(stat: jail::Stat) -> FileStatResponse {
+    let Some(found) = stat.metadata else {
+        return FileStatResponse { exists: false, path: stat.path, ..FileStatResponse::default() };
+    };
+    FileStatResponse {
+        exists: true,
+        is_file: Some(found.kind == Kind::File),
+        is_dir: Some(found.kind == Kind::Directory),
+        is_symlink: Some(found.kind == Kind::Symlink),
+        size_bytes: Some(found.size),
+        mtime: Some(found.mtime),
+        ctime: Some(found.ctime),
+        mode: Some(format!("{:04o}", found.mode)),
+        owner_uid: found.owner_uid,
+        owner_gid: found.owner_gid,
+        mime_type: found.mime_type,
+        path: stat.path,
     }
 }
 

@@ -44,6 +44,11 @@ fn row<O: operation::Operation>(
     Box::pin(operation::serve::<O>(connection, line, slot, incoming, stop))
 }
 
+/// Whether a request of this type is often over without having waited.
+pub(crate) fn is_often_over_at_once(kind: MessageType) -> bool {
+    kind == MessageType::FileStat
+}
+
 /// Serves an admitted request on a data connection.
 pub(crate) fn serve_data(
     connection: Arc<DataConnection>,

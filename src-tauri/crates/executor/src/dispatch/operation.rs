@@ -17,7 +17,8 @@ use super::record::Record;
 use crate::connection::{Incoming, Line, Slot, send_status};
 use crate::consent::{self, Approved, Scope};
 use crate::events::Event;
-use crate::machine::cancelled;
+use crate::limits::{Rate, RetryAfter};
+use crate::machine::{Machine, cancelled};
 use crate::session::{DataConnection, Session};
 
 /// Details of an audit record.
@@ -59,6 +60,40 @@ pub(crate) struct Asks {
     pub(crate) capability: consent::Capability,
     pub(crate) view: consent::ActionView,
     pub(crate) program: consent::ProgramMatch,
+}
+
+/// One of a rate. Dropped before it is kept, it is given back: a refused request does not count.
+#[must_use = "what is carried out keeps it"]
+pub(crate) struct Counted {
+    machine: Arc<Machine>,
+    rate: fn(&Machine) -> &Rate,
+    taken: Option<std::time::Instant>,
+}
+
+impl Counted {
+    /// Takes one.
+    ///
+    /// # Errors
+    ///
+    /// When there will be one.
+    pub(crate) fn take(call: &Call, rate: fn(&Machine) -> &Rate) -> Result<Self, RetryAfter> {
+        let machine = call.session().machine.clone();
+        let now = std::time::Instant::now();
+        rate(&machine).try_acquire(now)?;
+        Ok(Self { machine, rate, taken: Some(now) })
+    }
+
+    fn keep(mut self) {
+        self.taken = None;
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        if let Some(taken) = self.taken {
+            (self.rate)(&self.machine).give_back(taken);
+        }
+    }
 }
 
 /// How an operation ended.
@@ -107,7 +142,7 @@ impl<P> ApprovedAction<P> {
 /// One request type of a session.
 pub(crate) trait Operation: 'static {
     type Params: DeserializeOwned + Serialize + Send + Sync + 'static;
-    type Response: Serialize;
+    type Response: Serialize + Send;
     const KIND: MessageType;
     /// The log's name of its start, for what could end this program before its own record is written.
     const STARTS: Option<&'static str> = None;
@@ -122,6 +157,16 @@ pub(crate) trait Operation: 'static {
     /// When the request makes no sense; it is then not shown to anybody.
     fn asks(params: &Self::Params, call: &Call) -> Result<Asks, ErrorPayload>;
 
+    /// Takes one of a rate that is the machine's, before anybody is asked: a flood must not bury the person in prompts.
+    /// What is then not carried out gives it back.
+    ///
+    /// # Errors
+    ///
+    /// When the rate is used up.
+    fn count(_call: &Call) -> Result<Option<Counted>, ErrorPayload> {
+        Ok(None)
+    }
+
     /// Limits that are the machine's, looked at once the action is approved.
     ///
     /// # Errors
@@ -129,6 +174,14 @@ pub(crate) trait Operation: 'static {
     /// When one is met.
     fn admit(_call: &Call) -> Result<Box<dyn Send>, ErrorPayload> {
         Ok(Box::new(()))
+    }
+
+    /// Whether [`Operation::at_once`] ever answers.
+    const AT_ONCE: bool = false;
+
+    /// Does it, on a thread that must not wait for anything, if that can be done; else does nothing.
+    fn at_once(_params: &Self::Params, _call: &Call) -> Option<Self::Response> {
+        None
     }
 
     /// Does it. Blocks; looks at `call.stop` where it takes long.
@@ -162,18 +215,21 @@ pub(crate) async fn serve<O: Operation>(
                     machine.write(permit, record.failed(&error, call.is_cancelled())).err().unwrap_or(error);
                 (encode_error(&incoming.id, &error), Some(error.code.as_str().to_owned()))
             }
-            Ok((approved, held)) => {
-                let (machine, call) = (machine.clone(), call);
-                let work = move || {
-                    let answered = finish::<O>(approved, &call, &machine, permit, record);
-                    drop(held);
-                    answered
-                };
-                match tokio::task::spawn_blocking(work).await {
-                    Ok(answered) => answered,
-                    Err(_) => return, // the runtime is shutting down
+            Ok((approved, held)) => match at_once::<O>(approved, &call) {
+                Ok(response) => conclude::<O>(Ok(response).into(), &call, &machine, permit, record),
+                Err(approved) => {
+                    let machine = machine.clone();
+                    let work = move || {
+                        let answered = finish::<O>(approved, &call, &machine, permit, record);
+                        drop(held);
+                        answered
+                    };
+                    match tokio::task::spawn_blocking(work).await {
+                        Ok(answered) => answered,
+                        Err(_) => return, // the runtime is shutting down
+                    }
                 }
-            }
+            },
         },
     };
     connection.session.touch();
@@ -191,7 +247,7 @@ pub(crate) async fn serve<O: Operation>(
     }
 }
 
-/// Everything before the capability: granted, paused, parsed, within its rate, approved, its turn.
+/// Everything before the capability: granted, paused, parsed, within its rate, approved, its place, its turn.
 async fn prepare<O: Operation>(
     call: &Call,
     slot: &Slot,
@@ -202,6 +258,7 @@ async fn prepare<O: Operation>(
     let machine = &session.machine;
     call.connection.granted(O::KIND)?;
     machine.not_paused()?;
+    machine.renewing.not_now()?;
     if machine.consent.is_paused(session.id.as_str()) {
         return Err(errors::chat_paused());
     }
@@ -210,20 +267,39 @@ async fn prepare<O: Operation>(
     let params = parsed.value;
     record.details(O::details(&params, call));
     let asks = O::asks(&params, call)?;
+    let counted = O::count(call)?;
     let approved = machine.ask(call, O::KIND, asks, params).await?;
     let place = O::admit(call)?;
     let turn = slot.turn(&call.stop).await.ok_or_else(cancelled)?;
+    if let Some(counted) = counted {
+        counted.keep();
+    }
     Ok((approved, Box::new((place, turn))))
+}
+
+/// The response and the error code of a request.
+type Answered = (Option<Response>, Option<String>);
+
+/// The capability, when it need not wait. The way to a thread that may block, and back, costs more than a small request.
+fn at_once<O: Operation>(
+    approved: Approved<O::Params>,
+    call: &Call,
+) -> Result<O::Response, Approved<O::Params>> {
+    if !O::AT_ONCE || call.is_cancelled() {
+        return Err(approved);
+    }
+    // What fails here fails again on a thread of its own, and is answered there.
+    approved.attempt(|params| catch_unwind(AssertUnwindSafe(|| O::at_once(params, call))).unwrap_or(None))
 }
 
 /// The capability, its record and its answer, on one blocking thread.
 fn finish<O: Operation>(
     approved: Approved<O::Params>,
     call: &Call,
-    machine: &crate::machine::Machine,
+    machine: &Machine,
     permit: audit::Permit,
-    mut record: Record,
-) -> (Option<Response>, Option<String>) {
+    record: Record,
+) -> Answered {
     let run = || match ApprovedAction::begin(approved) {
         Ok(action) => O::run(action, call),
         Err(withdrawn) => Err(withdrawn).into(),
@@ -244,6 +320,17 @@ fn finish<O: Operation>(
         ))
         .into()
     });
+    conclude::<O>(done, call, machine, permit, record)
+}
+
+/// The record of what was done, and with it the answer.
+fn conclude<O: Operation>(
+    done: Done<O::Response>,
+    call: &Call,
+    machine: &crate::machine::Machine,
+    permit: audit::Permit,
+    mut record: Record,
+) -> Answered {
     record.details(done.details);
     let cancelled = done.result.is_err() && call.is_cancelled();
     let entry = match &done.result {

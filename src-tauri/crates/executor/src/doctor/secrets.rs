@@ -101,7 +101,17 @@ fn log(dir: &Path, vault: &Vault) -> Check {
         let detail = format!("{} cannot be written: {error}", live.display());
         return Check::fail(NAME, detail, "nothing runs unaudited: give this user the right to write it");
     }
-    let report = audit::verify_all(dir, &AuditKey::new(*key));
+    let anchor = match crate::audit_anchor(vault) {
+        Ok(anchor) => anchor,
+        Err(error) => {
+            return Check::fail(
+                NAME,
+                error.to_string(),
+                "`deskhand audit verify-all`, and see who writes to the keychain",
+            );
+        }
+    };
+    let report = audit::verify_all(dir, &AuditKey::new(*key), anchor.as_ref());
     match report.problems.first() {
         None => {
             Check::ok(NAME, format!("{} records in {} files verify", report.records(), report.files.len()))

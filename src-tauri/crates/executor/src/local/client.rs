@@ -56,14 +56,18 @@ pub enum ClientError {
 pub struct Client(BufReader<ClientStream>);
 
 impl Client {
-    /// Finds the process of a state folder and connects to it.
+    /// Finds the process of a state folder and connects to it, and to no other one: a command could put a socket of its
+    /// own in the place of Deskhand's, and say to everything that it is done.
     ///
     /// # Errors
     /// [`ClientError::NotRunning`], [`ClientError::Silent`].
     pub async fn connect(state_dir: &Path) -> Result<Self, ClientError> {
         let why = match endpoint::look_up(state_dir) {
             Ok(Some(address)) => match timeout(CONNECT_PATIENCE, os::connect(&address)).await {
-                Ok(Ok(stream)) => return Ok(Self(BufReader::new(stream))),
+                Ok(Ok((stream, server))) => match Instance::running(state_dir)? {
+                    Some(holder) if is_deskhand(server, holder) => return Ok(Self(BufReader::new(stream))),
+                    Some(_) | None => "another program answers at its socket".to_owned(),
+                },
                 Ok(Err(error)) => format!("{address}: {error}"),
                 Err(_) => format!("{address} takes no connection"),
             },
@@ -83,6 +87,17 @@ impl Client {
     pub async fn status(&mut self) -> Result<StatusReport, ClientError> {
         match self.ask(&Request::Status).await? {
             Answer::Status { report } => Ok(*report),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    /// Whether the running process takes this one for the person's, and not for a command of an agent's.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn is_person(&mut self) -> Result<bool, ClientError> {
+        match self.ask(&Request::Standing).await? {
+            Answer::Standing { person } => Ok(person),
             other => Err(unexpected(other)),
         }
     }
@@ -114,7 +129,7 @@ impl Client {
         };
         let patience = match request {
             Request::Command(Command::Stop) => STOP_PATIENCE,
-            Request::Command(_) | Request::Status | Request::Watch => ANSWER_PATIENCE,
+            Request::Command(_) | Request::Status | Request::Standing | Request::Watch => ANSWER_PATIENCE,
         };
         match timeout(patience, exchange).await {
             Ok(Ok(Some(answer))) => Ok(answer),
@@ -123,6 +138,27 @@ impl Client {
             Err(_) => Err(io::Error::from(io::ErrorKind::TimedOut).into()),
         }
     }
+}
+
+/// Whether the process at the other end is the one that holds the state folder, and no command that took its place. Where
+/// the OS says nothing of either there is nothing to be told.
+fn is_deskhand(server: Option<u32>, holder: Option<u32>) -> bool {
+    match (server, holder) {
+        (Some(server), Some(holder)) => server == holder && !exec::lineage::is_marked(server),
+        (Some(server), None) => !exec::lineage::is_marked(server),
+        (None, Some(_)) => false,
+        (None, None) => true,
+    }
+}
+
+/// Whether this process is a command of an agent's, or was started by one: by what the OS says of it, or else by the word
+/// of the process that runs for `state_dir`. Where neither says so it is the person's.
+pub async fn is_inside_command(state_dir: &Path) -> bool {
+    if exec::lineage::is_inside_command() {
+        return true;
+    }
+    let standing = async { Client::connect(state_dir).await?.is_person().await };
+    matches!(standing.await, Ok(false))
 }
 
 /// What happens, as it happens.
@@ -160,8 +196,10 @@ fn no_answer(what: &str) -> ClientError {
 fn unexpected(answer: Answer) -> ClientError {
     match answer {
         Answer::Refused { code, message } => ClientError::Refused { code, message },
-        Answer::Status { .. } | Answer::Done { .. } | Answer::Event { .. } | Answer::Missed { .. } => {
-            no_answer("an answer to something else")
-        }
+        Answer::Status { .. }
+        | Answer::Standing { .. }
+        | Answer::Done { .. }
+        | Answer::Event { .. }
+        | Answer::Missed { .. } => no_answer("an answer to something else"),
     }
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::instance::Instance;
 use super::os;
+use crate::mark::mark;
 use crate::off::{self, Off};
 
 /// A killed process is gone in milliseconds, unless it hangs in a system call.
@@ -20,8 +21,8 @@ pub enum ForceError {
     /// It could not be noted down that this machine stays off, or the process could not be ended.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// It does not say which process it is.
-    #[error("the process that runs does not say which one it is: end it yourself")]
+    /// The OS does not say which process it is.
+    #[error("a deskhand runs, and the system does not say which process it is: end it yourself")]
     Unknown,
     /// It is still there.
     #[error(
@@ -31,7 +32,8 @@ pub enum ForceError {
 }
 
 /// Notes down that this machine stays off until the next `connect`, and ends the process of the state folder if one
-/// runs. Its commands end with it. Returns the process that was ended.
+/// runs. Its commands end with it, and so does what commands of an earlier run have left behind. Returns the process
+/// that was ended.
 ///
 /// # Errors
 /// See [`ForceError`]. The process is ended even where the note could not be written.
@@ -41,21 +43,32 @@ pub fn force_stop(state_dir: &Path) -> Result<Option<u32>, ForceError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Ok(_) | Err(_) => off::remember(state_dir, Off::Stopped),
     };
-    let ended = match Instance::running(state_dir)? {
-        None => None,
-        Some(None) => return Err(ForceError::Unknown),
-        Some(Some(pid)) => {
-            os::kill(pid)?;
-            let deadline = Instant::now() + PATIENCE;
-            while Instance::running(state_dir)?.is_some() {
-                if Instant::now() > deadline {
-                    return Err(ForceError::Stuck(pid));
-                }
-                thread::sleep(RETRY);
-            }
-            Some(pid)
-        }
-    };
+    let ended = end_holder(state_dir);
+    exec::lineage::end_survivors(mark(state_dir));
+    let ended = ended?;
     noted?;
     Ok(ended)
+}
+
+/// Ends whoever holds the state folder, until nobody does: a command may take the place of the one that was ended.
+fn end_holder(state_dir: &Path) -> Result<Option<u32>, ForceError> {
+    let deadline = Instant::now() + PATIENCE;
+    let mut ended = None;
+    loop {
+        match (Instance::running(state_dir)?, ended) {
+            (None, _) => return Ok(ended),
+            (Some(Some(pid)), _) if pid == std::process::id() => return Err(ForceError::Unknown),
+            (Some(Some(pid)), _) if ended != Some(pid) => {
+                let holds_it = || matches!(Instance::running(state_dir), Ok(Some(Some(now))) if now == pid);
+                if os::kill(pid, holds_it)? {
+                    ended = Some(pid);
+                }
+            }
+            (Some(None), None) => return Err(ForceError::Unknown),
+            // It is ending.
+            (Some(_), Some(pid)) if Instant::now() > deadline => return Err(ForceError::Stuck(pid)),
+            (Some(_), _) => {}
+        }
+        thread::sleep(RETRY);
+    }
 }

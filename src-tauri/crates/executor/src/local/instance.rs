@@ -6,14 +6,16 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::os;
+use super::holder;
+use crate::mark::mark;
 
-const LOCK: &str = "deskhand.lock";
+pub(super) const LOCK: &str = "deskhand.lock";
+/// For people, and where the OS does not tell who holds the lock.
 const PID: &str = "deskhand.pid";
 
-/// The winner of two that start at once writes its process id a moment after it has the lock.
+/// The winner of two that start at once has the lock a moment before all of that shows.
 const PID_PATIENCE: Duration = Duration::from_secs(1);
-/// How often to look meanwhile; another process' write is no event of ours.
+/// How often to look meanwhile; what another process does is no event of ours.
 const PID_RETRY: Duration = Duration::from_millis(10);
 
 /// The right to be the running process of a state folder. The OS takes it back when the process ends, however it ends,
@@ -22,6 +24,7 @@ const PID_RETRY: Duration = Duration::from_millis(10);
 pub struct Instance {
     state_dir: PathBuf,
     _lock: File,
+    _claim: holder::Claim,
 }
 
 /// Why this process cannot be the running one.
@@ -31,7 +34,7 @@ pub enum InstanceError {
     #[error("deskhand is already running{}: see `deskhand status`; one process serves one state folder ({})",
         .pid.map(|pid| format!(" (process {pid})")).unwrap_or_default(), .state_dir.display())]
     Running {
-        /// Its process id, if it said so.
+        /// Its process id, if the OS says so.
         pid: Option<u32>,
         /// The folder that both want.
         state_dir: PathBuf,
@@ -47,7 +50,8 @@ pub enum InstanceError {
 }
 
 impl Instance {
-    /// Claims the state folder, which must exist. Does not wait for another process to end.
+    /// Claims the state folder, which must exist. Does not wait for another process to end. What commands of an earlier
+    /// run have left behind is killed, before anything of this run is there.
     ///
     /// # Errors
     /// [`InstanceError::Running`] when another process has it.
@@ -57,12 +61,21 @@ impl Instance {
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                let pid = await_pid(state_dir);
+                let pid = await_holder(&lock, state_dir);
                 return Err(InstanceError::Running { pid, state_dir: state_dir.to_owned() });
             }
             Err(TryLockError::Error(source)) => return Err(InstanceError::Io { path, source }),
         }
-        let instance = Self { state_dir: state_dir.to_owned(), _lock: lock };
+        let claim = holder::Claim::take(state_dir)
+            .map_err(|source| InstanceError::Io { path: path.clone(), source })?;
+        let instance = Self { state_dir: state_dir.to_owned(), _lock: lock, _claim: claim };
+        match exec::lineage::end_survivors(mark(state_dir)) {
+            0 => {}
+            processes => tracing::warn!(
+                processes,
+                "commands of an earlier run had left processes behind; they were ended"
+            ),
+        }
         // A file of its own: on Windows nobody else can read a locked one.
         let pid_file = state_dir.join(PID);
         write_whole(&pid_file, &std::process::id().to_string())
@@ -70,7 +83,8 @@ impl Instance {
         Ok(instance)
     }
 
-    /// The process that runs for this state folder, if one does: its id, or `Some(None)` when it does not say.
+    /// The process that runs for this state folder, if one does: its id, or `Some(None)` when the OS does not say. What
+    /// files say counts as little as it can: a command may have written them.
     ///
     /// # Errors
     /// The lock file is there and cannot be opened.
@@ -83,7 +97,7 @@ impl Instance {
         };
         match lock.try_lock_shared() {
             Ok(()) => Ok(None),
-            Err(TryLockError::WouldBlock) => Ok(Some(read_pid(state_dir))),
+            Err(TryLockError::WouldBlock) => Ok(Some(holder::of(&lock, state_dir, read_pid(state_dir)))),
             Err(TryLockError::Error(error)) => Err(error),
         }
     }
@@ -102,11 +116,10 @@ impl Drop for Instance {
     }
 }
 
-fn await_pid(state_dir: &Path) -> Option<u32> {
+fn await_holder(lock: &File, state_dir: &Path) -> Option<u32> {
     let deadline = Instant::now() + PID_PATIENCE;
     loop {
-        // One that is left over from a killed process does not count.
-        match read_pid(state_dir).filter(|&pid| os::is_alive(pid)) {
+        match holder::of(lock, state_dir, read_pid(state_dir)) {
             Some(pid) => return Some(pid),
             None if Instant::now() >= deadline => return None,
             None => thread::sleep(PID_RETRY),

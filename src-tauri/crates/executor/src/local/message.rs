@@ -10,6 +10,8 @@ use crate::events::{Command, Event, StatusReport};
 pub enum Request {
     /// `{"request":"status"}` → [`Answer::Status`].
     Status,
+    /// `{"request":"standing"}` → [`Answer::Standing`].
+    Standing,
     /// `{"request":"watch"}` → [`Answer::Status`], then [`Answer::Event`] for each event until the client leaves.
     Watch,
     /// `{"request":"command","command":"pause"}` → [`Answer::Done`].
@@ -24,6 +26,11 @@ pub enum Answer {
     Status {
         /// All of it.
         report: Box<StatusReport>,
+    },
+    /// Who asks.
+    Standing {
+        /// The person, and not a command of an agent's.
+        person: bool,
     },
     /// The command was carried out.
     Done {

@@ -6,9 +6,10 @@
 //! [`Answer`].
 //!
 //! What holds:
-//! - Nobody but the same user is heard.
+//! - Nobody but the same user is heard, and nobody is believed to be Deskhand but the process that holds the instance, by
+//!   what the kernel says of the lock and of the socket. What files in the state folder say leads to it and proves nothing.
 //! - The agent's own commands run as the same user. A peer that descends from this process, or whose descent cannot
-//!   be told, may ask for the status and may make things safer (`stop`, `pause`, `disconnect`). It may not connect, resume,
+//!   be told, or that `exec` knows as a command (on Linux by its mark, so that a survivor of an earlier run is one too), may ask for the status and may make things safer (`stop`, `pause`, `disconnect`). It may not connect, resume,
 //!   reload, rotate or watch, and it has slots of its own, so that it cannot keep the person out.
 //!   What this cannot see: a process that the agent makes *another* program of the person start (`systemd-run --user`, a
 //!   scheduled job, a terminal multiplexer that is already there). Whoever allows a command allows what it can do as that user.
@@ -19,6 +20,7 @@
 mod client;
 mod endpoint;
 mod force;
+mod holder;
 mod host;
 mod instance;
 mod line;
@@ -36,7 +38,7 @@ mod os;
 #[path = "windows.rs"]
 mod os;
 
-pub use client::{Client, ClientError, Watch};
+pub use client::{Client, ClientError, Watch, is_inside_command};
 pub use force::{ForceError, force_stop};
 pub use instance::{Instance, InstanceError};
 pub use message::{Answer, Refusal, Request};

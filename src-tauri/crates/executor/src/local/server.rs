@@ -60,7 +60,7 @@ pub struct Setup<H> {
     /// The kill switch. Called on a thread of its own; may return at once or when nothing is left.
     pub stop: Arc<dyn Fn() + Send + Sync>,
     /// Whether a process is a command of the agent's, or was started by one, over what descent shows: the OS may have lost
-    /// that. `|_| false` where descent is enough (Linux).
+    /// that, and a survivor of an earlier run never had it. [`Executor::is_command`](crate::Executor::is_command).
     pub is_command: Arc<dyn Fn(u32) -> bool + Send + Sync>,
 }
 
@@ -236,6 +236,7 @@ async fn talk<H: Host>(
         }
         let answer = match request {
             Request::Status => shared.ask(|host| async move { host.status() }).await.map(status),
+            Request::Standing => Ok(Answer::Standing { person: standing == Standing::Person }),
             Request::Watch => return watch(&mut stream, shared).await,
             Request::Command(Command::Stop) => Ok(shared.stop().await),
             Request::Command(command) => shared.command(command).await,
@@ -250,11 +251,15 @@ const FORBIDDEN: &str = "only the person may do this, not a command that deskhan
 /// Whether a command of the agent's may ask for it: what shows the state, or makes things safer.
 fn is_safe(request: &Request) -> bool {
     match request {
-        Request::Status => true,
+        Request::Status | Request::Standing => true,
         Request::Watch => false,
         Request::Command(command) => match command {
             Command::Stop | Command::Pause | Command::Disconnect => true,
-            Command::Connect | Command::Resume { .. } | Command::RotateLog | Command::ReloadConfig => false,
+            Command::Connect
+            | Command::Resume { .. }
+            | Command::RotateLog
+            | Command::PruneLog { .. }
+            | Command::ReloadConfig => false,
         },
     }
 }

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::process::{Pid, Signal, geteuid, kill_process, test_kill_process};
+use rustix::process::{Pid, Signal, geteuid, kill_process};
 use sha2::{Digest, Sha256};
 use tokio::net::{UnixListener, UnixStream};
 
@@ -64,27 +64,33 @@ impl Drop for Listener {
 }
 
 /// Connects to a server of the same user; nobody else's is believed.
-pub(super) async fn connect(address: &str) -> io::Result<ClientStream> {
+///
+/// Beside it the process that listens, where the OS tells.
+pub(super) async fn connect(address: &str) -> io::Result<(ClientStream, Option<u32>)> {
     let stream = UnixStream::connect(address).await?;
-    if stream.peer_cred()?.uid() != geteuid().as_raw() {
+    let server = stream.peer_cred()?;
+    if server.uid() != geteuid().as_raw() {
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, "the socket is another user's"));
     }
-    Ok(stream)
-}
-
-/// Whether there is such a process.
-pub(super) fn is_alive(pid: u32) -> bool {
-    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-    pid.is_some_and(|pid| matches!(test_kill_process(pid), Ok(()) | Err(rustix::io::Errno::PERM)))
+    // One of another PID namespace, which we do not see, has the number 0.
+    let pid = server.pid().and_then(|pid| u32::try_from(pid).ok()).filter(|pid| *pid != 0);
+    Ok((stream, pid))
 }
 
 /// Ends a process that does not listen any more, what it runs first: a command may have stopped both it and the
-/// supervisor that would otherwise see to that.
-pub(super) fn kill(pid: u32) -> io::Result<()> {
+/// supervisor that would otherwise see to that. `is_it` is asked once the process cannot be taken for a later one of its
+/// number any more; when it says no, nothing is done. Returns whether it was struck.
+pub(super) fn kill(pid: u32, is_it: impl Fn() -> bool) -> io::Result<bool> {
     let raw = |pid: u32| i32::try_from(pid).ok().and_then(Pid::from_raw);
-    let itself = raw(pid).ok_or(io::ErrorKind::InvalidInput)?;
+    let itself = match Target::new(raw(pid).ok_or(io::ErrorKind::InvalidInput)?) {
+        Err(rustix::io::Errno::SRCH) => return Ok(false),
+        target => target?,
+    };
+    if !is_it() {
+        return Ok(false);
+    }
     // It is stopped, so that it starts nothing more; orphans of those killed become its own children, and are found next.
-    let _ = kill_process(itself, Signal::STOP);
+    let _ = itself.signal(Signal::STOP);
     for _ in 0..MOST_GENERATIONS {
         let running = descendants(pid);
         if running.is_empty() {
@@ -98,7 +104,49 @@ pub(super) fn kill(pid: u32) -> io::Result<()> {
         }
         std::thread::sleep(BETWEEN_GENERATIONS);
     }
-    Ok(kill_process(itself, Signal::KILL)?)
+    itself.signal(Signal::KILL)?;
+    Ok(true)
+}
+
+/// A process to be struck.
+#[cfg(target_os = "linux")]
+enum Target {
+    Handle(std::os::fd::OwnedFd),
+    /// Before Linux 5.3.
+    Number(Pid),
+}
+
+#[cfg(target_os = "linux")]
+impl Target {
+    fn new(pid: Pid) -> rustix::io::Result<Self> {
+        match rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()) {
+            Ok(handle) => Ok(Self::Handle(handle)),
+            Err(rustix::io::Errno::NOSYS) => Ok(Self::Number(pid)),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn signal(&self, signal: Signal) -> rustix::io::Result<()> {
+        match self {
+            Self::Handle(handle) => rustix::process::pidfd_send_signal(handle, signal),
+            Self::Number(pid) => kill_process(*pid, signal),
+        }
+    }
+}
+
+/// There is nothing but its number.
+#[cfg(not(target_os = "linux"))]
+struct Target(Pid);
+
+#[cfg(not(target_os = "linux"))]
+impl Target {
+    fn new(pid: Pid) -> rustix::io::Result<Self> {
+        Ok(Self(pid))
+    }
+
+    fn signal(&self, signal: Signal) -> rustix::io::Result<()> {
+        kill_process(self.0, signal)
+    }
 }
 
 /// How often the processes below are looked for again. Each time kills a whole tree; more are only needed for what was

@@ -20,12 +20,9 @@ use windows_sys::Win32::Security::{
 };
 use windows_sys::Win32::System::Pipes::{GetNamedPipeClientProcessId, GetNamedPipeServerProcessId};
 use windows_sys::Win32::System::Threading::{
-    GetCurrentProcess, GetExitCodeProcess, OpenProcess, OpenProcessToken, PROCESS_QUERY_LIMITED_INFORMATION,
-    PROCESS_TERMINATE, TerminateProcess,
+    GetCurrentProcess, OpenProcess, OpenProcessToken, PROCESS_QUERY_LIMITED_INFORMATION, PROCESS_TERMINATE,
+    TerminateProcess,
 };
-
-/// What a process that has not ended answers for its exit code (`STILL_ACTIVE`).
-const STILL_ACTIVE: u32 = 259;
 
 pub(super) type ServerStream = NamedPipeServer;
 pub(super) type ClientStream = NamedPipeClient;
@@ -78,7 +75,9 @@ fn instance(name: &str, descriptor: &Descriptor, first: bool) -> io::Result<Name
 }
 
 /// Connects to a server of the same user; nobody else's is believed.
-pub(super) async fn connect(address: &str) -> io::Result<ClientStream> {
+///
+/// Beside it the process that made the pipe.
+pub(super) async fn connect(address: &str) -> io::Result<(ClientStream, Option<u32>)> {
     let stream = loop {
         match ClientOptions::new().open(address) {
             // All instances are taken for the moment; the caller's timeout bounds this.
@@ -97,26 +96,21 @@ pub(super) async fn connect(address: &str) -> io::Result<ClientStream> {
     if user_of(&server)? != user_of_this_process()? {
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, "the pipe is another user's"));
     }
-    Ok(stream)
+    Ok((stream, Some(pid)))
 }
 
-/// Whether there is such a process.
-pub(super) fn is_alive(pid: u32) -> bool {
-    let Ok(process) = process(pid) else { return false };
-    let mut code = 0;
-    // SAFETY: the handle is open and `code` is writable.
-    let known = unsafe { GetExitCodeProcess(process.as_raw_handle(), &raw mut code) } != 0;
-    known && code == STILL_ACTIVE
-}
-
-/// Ends a process that does not listen any more.
-pub(super) fn kill(pid: u32) -> io::Result<()> {
+/// Ends a process that does not listen any more. `is_it` is asked once the process cannot be taken for a later one of its
+/// number any more; when it says no, nothing is done. Returns whether it was struck.
+pub(super) fn kill(pid: u32, is_it: impl Fn() -> bool) -> io::Result<bool> {
     let process = open(pid, PROCESS_TERMINATE)?;
+    if !is_it() {
+        return Ok(false);
+    }
     // SAFETY: the handle is open, with the right to do this.
     if unsafe { TerminateProcess(process.as_raw_handle(), 1) } == 0 {
         return Err(io::Error::last_os_error());
     }
-    Ok(())
+    Ok(true)
 }
 
 fn process(pid: u32) -> io::Result<OwnedHandle> {

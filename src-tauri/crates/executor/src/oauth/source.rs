@@ -52,6 +52,24 @@ fn same(one: &SecretString, other: &SecretString) -> bool {
     one.expose_secret() == other.expose_secret()
 }
 
+/// An access token, and how long it holds.
+#[derive(Clone)]
+pub struct Access {
+    /// The bearer token.
+    pub token: SecretString,
+    /// When it ends: seconds since the epoch.
+    pub expires_at: f64,
+    /// Whether there is a refresh token to get the next one with.
+    pub renewable: bool,
+}
+
+impl From<Tokens> for Access {
+    fn from(tokens: Tokens) -> Self {
+        let renewable = tokens.refresh_token.is_some();
+        Self { token: tokens.access_token, expires_at: tokens.expires_at, renewable }
+    }
+}
+
 impl TokenSource {
     /// `on_rotated` is called once for each refresh that brought new tokens, for the audit log and the status.
     ///
@@ -80,17 +98,25 @@ impl TokenSource {
     /// [`TokenError::SignedOut`]: no sign-in, one of another platform, or one that cannot be renewed.
     /// [`TokenError::Temporary`]: it has ended and the platform cannot be reached for a new one.
     pub async fn access_token(&self) -> Result<SecretString, TokenError> {
+        self.access().await.map(|access| access.token)
+    }
+
+    /// [`TokenSource::access_token`], with its end.
+    ///
+    /// # Errors
+    /// The same.
+    pub async fn access(&self) -> Result<Access, TokenError> {
         let tokens = self.0.current().await?;
         let left = tokens.expires_at - now();
         if left > MARGIN {
-            return Ok(tokens.access_token);
+            return Ok(tokens.into());
         }
         if tokens.refresh_token.is_none() {
-            return if left > 0.0 { Ok(tokens.access_token) } else { Err(no_refresh_token()) };
+            return if left > 0.0 { Ok(tokens.into()) } else { Err(no_refresh_token()) };
         }
-        match self.refresh_after_401(&tokens.access_token).await {
-            Err(TokenError::Temporary(_)) if left > 0.0 => Ok(tokens.access_token),
-            result => result,
+        match self.refresh(&tokens.access_token).await {
+            Err(TokenError::Temporary(_)) if left > 0.0 => Ok(tokens.into()),
+            result => result.map(Access::from),
         }
     }
 
@@ -105,6 +131,10 @@ impl TokenSource {
     /// [`TokenError::SignedOut`] when the platform refuses the refresh token; [`TokenError::Temporary`] when it
     /// cannot be reached or is in trouble.
     pub async fn refresh_after_401(&self, used: &SecretString) -> Result<SecretString, TokenError> {
+        self.refresh(used).await.map(|tokens| tokens.access_token)
+    }
+
+    async fn refresh(&self, used: &SecretString) -> Result<Tokens, TokenError> {
         let seen = lock(&self.0.flights).ended;
         let (inner, used) = (Arc::clone(&self.0), used.clone());
         let refresh = tokio::spawn(async move {
@@ -178,17 +208,17 @@ impl Inner {
         };
     }
 
-    async fn replace(&self, used: &SecretString) -> Result<SecretString, TokenError> {
+    async fn replace(&self, used: &SecretString) -> Result<Tokens, TokenError> {
         let other = |tokens: &Tokens| !same(&tokens.access_token, used);
         let tokens = self.current().await?;
         if other(&tokens) {
-            return Ok(tokens.access_token);
+            return Ok(tokens);
         }
         // Another process may be refreshing: wait for it, then look again.
         let _refresh = blocking(&self.vault, Vault::lock_refresh).await?;
         let tokens = self.current().await?;
         if other(&tokens) {
-            return Ok(tokens.access_token);
+            return Ok(tokens);
         }
         let refresh_token = tokens.refresh_token.as_ref().ok_or_else(no_refresh_token)?;
         let cancelled = lock(&self.cancel).clone();
@@ -200,7 +230,7 @@ impl Inner {
             Ok(new) => {
                 self.save(&tokens.access_token, &new).await;
                 (self.on_rotated)();
-                Ok(new.access_token)
+                Ok(new)
             }
             Err(Failure::Refused(refusal)) => {
                 if refusal.code.as_deref() == Some(INVALID_GRANT) {

@@ -13,6 +13,13 @@ impl RootDir {
         steadily(|| self.0.stat(&steps, follow_symlinks)).map_err(|fault| fault.at(path))
     }
 
+    /// [`RootDir::stat`] for a thread that must not wait: the answer, when the kernel has it in memory. None when a disk or a
+    /// server would have to be asked, when there is a link in the way, nothing there, or a fault in the path: `stat` knows.
+    /// Always None on systems other than Linux.
+    pub fn stat_from_memory(&self, path: &str, follow_symlinks: bool) -> Option<Stat> {
+        self.0.stat_from_memory(path, follow_symlinks)
+    }
+
     /// The directory a command starts in: the root itself without a path. `NotFound` or `NotADirectory` when it is not
     /// there.
     pub fn working_dir(&self, path: Option<&str>) -> Result<WorkingDir, JailError> {
@@ -64,10 +71,34 @@ impl Root {
             [name] => self.dir.stat(name).ok(),
             _ => self.dir.stat_beneath(&below)?,
         };
-        let Some(meta) = found.filter(|meta| !follow || meta.kind != Kind::Symlink) else { return Ok(None) };
+        Ok(found.filter(|meta| !follow || meta.kind != Kind::Symlink).map(|meta| self.plain(&below, &meta)))
+    }
+
+    /// What is there by plain names, no link in the way.
+    #[cfg(target_os = "linux")]
+    fn plain(&self, below: &std::path::Path, meta: &Meta) -> Stat {
         let path = crate::request::text(self.path.join(below).as_os_str());
-        let metadata = metadata(&meta, names.last().map(std::ffi::OsString::as_os_str));
-        Ok(Some(Stat { exists: true, path, metadata: Some(metadata) }))
+        Stat { exists: true, path, metadata: Some(metadata(meta, below.file_name())) }
+    }
+
+    #[cfg(target_os = "linux")]
+    fn stat_from_memory(&self, path: &str, follow: bool) -> Option<Stat> {
+        if !self.local {
+            return None;
+        }
+        let steps = self.anchor.parse(path).ok()?;
+        let names = self.plain_names(&steps).filter(|names| !names.is_empty())?;
+        if crate::sys::identity_from_memory(&self.path)? != self.identity {
+            return None;
+        }
+        let below: std::path::PathBuf = names.iter().collect();
+        let meta = self.dir.stat_from_memory(&below)?;
+        (!follow || meta.kind != Kind::Symlink).then(|| self.plain(&below, &meta))
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn stat_from_memory(&self, _path: &str, _follow: bool) -> Option<Stat> {
+        None
     }
 
     #[cfg(not(target_os = "linux"))]

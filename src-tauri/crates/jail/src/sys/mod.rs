@@ -3,6 +3,8 @@
 
 #[cfg(unix)]
 mod unix;
+#[cfg(target_os = "linux")]
+pub(crate) use unix::identity_from_memory;
 #[cfg(unix)]
 pub(crate) use unix::{Dir, display_path, file_meta, identity_at};
 

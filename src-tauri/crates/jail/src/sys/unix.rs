@@ -80,6 +80,31 @@ impl Dir {
         Ok(None)
     }
 
+    /// As `stat_beneath`, out of the kernel's memory alone: it waits for no disk. None also when that is not enough, when
+    /// another mount is in the way, or before Linux 5.12. On a file system that is not [`Dir::is_local`] it might wait.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn stat_from_memory(&self, path: &Path) -> Option<Meta> {
+        use rustix::fs::ResolveFlags;
+        let resolve = ResolveFlags::BENEATH
+            | ResolveFlags::NO_MAGICLINKS
+            | ResolveFlags::NO_SYMLINKS
+            | ResolveFlags::NO_XDEV
+            | ResolveFlags::CACHED;
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let fd = fs::openat2(&self.fd, path, flags, Mode::empty(), resolve).ok()?;
+        fs::fstat(&fd).ok().map(|stat| meta(&stat))
+    }
+
+    /// Whether this is on one of the file systems that keep on a disk of this machine, and in memory, all that a `stat` of
+    /// something open asks for. Those that ask a server or a process (NFS, SMB, FUSE, 9P), or may lie on one that does
+    /// (overlay), are not.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn is_local(&self) -> bool {
+        /// `linux/magic.h`: ext2 to ext4, XFS, Btrfs, tmpfs, F2FS.
+        const LOCAL: [u32; 5] = [0xEF53, 0x5846_5342, 0x9123_683E, 0x0102_1994, 0xF2F5_2010];
+        fs::fstatfs(&self.fd).is_ok_and(|found| LOCAL.contains(&(found.f_type as u32)))
+    }
+
     #[cfg(target_os = "linux")]
     pub(crate) fn try_clone(&self) -> io::Result<Dir> {
         Ok(Dir { fd: self.fd.try_clone()? })
@@ -339,4 +364,17 @@ pub(crate) fn display_path(path: PathBuf) -> PathBuf {
 /// Which file or directory `path` is, links in its last component not followed.
 pub(crate) fn identity_at(path: &Path) -> io::Result<Identity> {
     Ok(meta(&fs::lstat(path)?).identity)
+}
+
+/// As [`identity_at`], out of the kernel's memory alone: it waits for neither disk nor server. None when that is not enough.
+#[cfg(target_os = "linux")]
+pub(crate) fn identity_from_memory(path: &Path) -> Option<Identity> {
+    use rustix::fs::{CWD, ResolveFlags, StatxFlags};
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let fd = fs::openat2(CWD, path, flags, Mode::empty(), ResolveFlags::CACHED).ok()?;
+    // It may be anything by now, a server's too: which one it is stays the same, and a server need not be asked for that.
+    let at = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+    let found = fs::statx(&fd, c"", at, StatxFlags::INO).ok()?;
+    let device = fs::makedev(found.stx_dev_major, found.stx_dev_minor);
+    Some(Identity { device, inode: found.stx_ino })
 }

@@ -69,6 +69,11 @@ fn oracle(root: &Path, path: &str) -> Led {
 
 /// What a stat of ours says, in the oracle's words.
 fn ours(world: &World, path: &str) -> Led {
+    for follow in [true, false] {
+        if let Some(found) = world.root.stat_from_memory(path, follow) {
+            assert_eq!(Ok(found), world.root.stat(path, follow).map_err(drop), "{path}");
+        }
+    }
     match world.root.stat(path, true) {
         Ok(stat) if stat.exists => Led::To(fs::symlink_metadata(PathBuf::from(stat.path)).unwrap().ino()),
         Ok(stat) => {

@@ -42,6 +42,7 @@ fn our_own_folders_are_outside_for_every_operation() {
             assert_err!(world.read(path), JailError::OutsideRoot { .. });
             assert_err!(world.root.write(path, b"x", true, LIMIT), JailError::OutsideRoot { .. });
             assert_err!(world.root.stat(path, true), JailError::OutsideRoot { .. });
+            assert_eq!(world.root.stat_from_memory(path, true), None, "{path}");
             assert_err!(world.list(path, &ListOptions::default()), JailError::OutsideRoot { .. });
             assert_err!(world.root.working_dir(Some(path)), JailError::OutsideRoot { .. });
             assert_err!(world.rename("mine", path, true), JailError::OutsideRoot { .. });

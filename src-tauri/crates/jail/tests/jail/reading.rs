@@ -1,7 +1,7 @@
 use std::os::unix::net::UnixListener;
 use std::process::Command;
 
-use jail::{FileOp, JailError, Kind, ReadRange};
+use jail::{FileOp, JailError, Kind, ReadRange, Walker};
 
 use crate::support::*;
 
@@ -152,6 +152,42 @@ fn a_stat_touches_nothing() {
         assert_eq!(world.names(""), ["a"]);
         assert_eq!(world.names("a"), ["file"]);
     });
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_stat_from_memory_says_what_a_stat_says_and_leaves_the_rest_to_it() {
+    use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
+    let world = World::new(Walker::Kernel);
+    world.put("a/data.json", "12345");
+    world.put("file", "x");
+    world.link("a/data.json", "link");
+    world.link("a", "folder");
+    world.link(&world.outside, "out");
+    let outside = format!("{}/secret", world.outside.display());
+    let secret = format!("../../{}/secret", world.outside.file_name().unwrap().display());
+    let from_memory = |path: &str, follow| world.root.stat_from_memory(path, follow);
+    for path in ["link", "folder/data.json", "out", "out/secret", "nope", "file/x", "file/", "..", ".", ""] {
+        assert_eq!(from_memory(path, true), None, "{path}");
+    }
+    for path in [outside.as_str(), &secret, "/etc/passwd", "~/x", "a/../../x", "a\0b"] {
+        assert_eq!(from_memory(path, true), None, "{path}");
+    }
+    // Where the system has the call and the folder is in memory, the answer is there.
+    let open = |resolve| openat2(CWD, &world.work, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve);
+    let answers = open(ResolveFlags::CACHED).is_ok() && world.work.starts_with("/dev/shm");
+    let absolute = world.at("a/data.json");
+    for path in ["file", "a", "a/data.json", absolute.to_str().unwrap()] {
+        let found = from_memory(path, true);
+        assert!(found.is_some() || !answers, "{path}");
+        assert!(found.is_none() || found == world.root.stat(path, true).ok(), "{path}");
+    }
+    assert!(from_memory("link", false).is_none_or(|link| link.metadata.unwrap().kind == Kind::Symlink));
+    std::fs::rename(&world.work, world.work.with_file_name("elsewhere")).unwrap();
+    assert_eq!(from_memory("file", true), None, "the root has gone");
+    std::fs::create_dir(&world.work).unwrap();
+    world.put("file", "x");
+    assert_eq!(from_memory("file", true), None, "another is in its place");
 }
 
 #[test]

@@ -13,11 +13,12 @@ use super::child::{Actor, command};
 use crate::events::Command as Order;
 use crate::local::endpoint;
 
-const REFUSED_TO_COMMANDS: [&str; 10] = [
+const REFUSED_TO_COMMANDS: [&str; 11] = [
     "Connect: Forbidden",
     "Resume { session_id: None }: Forbidden",
     "Resume { session_id: Some(\"s\") }: Forbidden",
     "RotateLog: Forbidden",
+    "PruneLog { older_than_seconds: 0 }: Forbidden",
     "ReloadConfig: Forbidden",
     "Pause: done",
     "Disconnect: done",

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use super::super::{Client, ClientError, Instance, InstanceError};
+use super::super::{Client, ClientError, Instance, InstanceError, is_inside_command};
 use crate::events::Command as Order;
 use crate::local::{endpoint, os};
 
@@ -75,7 +75,53 @@ fn acts() {
         "claim" => claim(state),
         "ask" => steer(state),
         "crowd" => crowd(state),
+        "stand" => say(&format!("a command: {}", block_on(is_inside_command(state)))),
+        #[cfg(target_os = "linux")]
+        "survive" => survive(state),
+        #[cfg(target_os = "linux")]
+        "pose" => pose(state),
         other => panic!("{other}"),
+    }
+}
+
+#[ctor::ctor(unsafe)]
+fn be_the_supervisor_if_asked() {
+    exec::supervisor::run_if_asked();
+}
+
+/// A run of an installation whose command ends it, and goes on with what it was told.
+#[cfg(target_os = "linux")]
+fn survive(state: &Path) {
+    let _instance = Instance::claim(state).unwrap();
+    let host = exec::Host::with_mark(crate::mark::mark(state)).unwrap();
+    let us = std::process::id();
+    let then = std::env::var("LOCAL_TEST_THEN").unwrap();
+    let line = format!("echo $$ > survivor; kill -STOP $PPID; kill -KILL {us}; {then}");
+    let spec = exec::CommandSpec {
+        program: exec::Program::Line { shell: exec::Shell::Sh, command: line },
+        cwd: exec::Cwd::open(state).unwrap(),
+        timeout: std::time::Duration::from_secs(60),
+        env: vec![(STATE.to_owned(), state.display().to_string())],
+        output_limit: 1000,
+    };
+    host.start("chat", spec).unwrap().wait();
+}
+
+/// Takes the place of the one that was killed.
+#[cfg(target_os = "linux")]
+fn pose(state: &Path) {
+    let _instance = loop {
+        if let Ok(instance) = Instance::claim(state) {
+            break instance;
+        }
+    };
+    let address = state.join("posing.sock");
+    let _listener = std::os::unix::net::UnixListener::bind(&address).unwrap();
+    std::fs::write(state.join("deskhand.socket"), address.display().to_string()).unwrap();
+    std::fs::write(state.join("posing.new"), std::process::id().to_string()).unwrap();
+    std::fs::rename(state.join("posing.new"), state.join("posing")).unwrap();
+    loop {
+        std::thread::park();
     }
 }
 
@@ -111,6 +157,7 @@ fn steer(state: &Path) {
             Order::Resume { session_id: None },
             Order::Resume { session_id: Some("s".into()) },
             Order::RotateLog,
+            Order::PruneLog { older_than_seconds: 0 },
             Order::ReloadConfig,
             Order::Pause,
             Order::Disconnect,
@@ -146,7 +193,7 @@ fn crowd(state: &Path) {
     block_on(async {
         let mut held = Vec::new();
         for _ in 0..100 {
-            held.push(os::connect(&address).await.unwrap());
+            held.push(os::connect(&address).await.unwrap().0);
         }
         say("held");
         await_go();

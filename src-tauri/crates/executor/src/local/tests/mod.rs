@@ -2,6 +2,7 @@
 
 mod attacks;
 mod child;
+mod hostile;
 mod instance;
 mod service;
 

@@ -220,5 +220,5 @@ async fn a_folder_too_deep_for_a_socket_has_it_elsewhere_and_a_leftover_is_repla
 }
 
 async fn raw(served: &Served) -> os::ClientStream {
-    os::connect(&endpoint::look_up(served.dir()).unwrap().unwrap()).await.unwrap()
+    os::connect(&endpoint::look_up(served.dir()).unwrap().unwrap()).await.unwrap().0
 }
