@@ -44,7 +44,7 @@ fn remove(context: &Context, folder: &Path) -> Outcome {
     let file = context.dirs.config_file();
     let folder = absolute(folder)?;
     // As it is written, else as it is called: a folder that is gone cannot be looked up any more.
-    let canonical = std::fs::canonicalize(&folder).ok().filter(|canonical| *canonical != folder);
+    let canonical = jail::canonical(&folder).ok().filter(|canonical| *canonical != folder);
     for candidate in [Some(folder.clone()), canonical].into_iter().flatten() {
         if remove_root(&file, text(&candidate)?).map_err(edit_failed)? {
             output::line(format_args!("{} is shared no longer", candidate.display()))?;

@@ -204,6 +204,7 @@ pub(crate) enum Signal {
     /// To end; the name of the signal.
     End(&'static str),
     /// To read the configuration again, or that the terminal is gone.
+    #[cfg_attr(windows, expect(dead_code, reason = "a console says that it closes, which is an end"))]
     HangUp,
 }
 

@@ -38,7 +38,7 @@ mod walk;
 pub use browse::{DirEntry, list_directories};
 pub use error::{JailError, RootRefusal};
 pub use ops::MAX_ENTRIES;
-pub use root::{RootDir, RootOptions, Walker, check_root};
+pub use root::{RootDir, RootOptions, Walker, canonical, check_root};
 pub use types::{
     DeleteOptions, Entry, FileContents, FileOp, Identity, Kind, ListOptions, Listing, Metadata, ReadRange,
     Stat, WorkingDir,

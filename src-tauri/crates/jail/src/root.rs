@@ -69,6 +69,15 @@ pub fn check_root(path: &Path, options: &RootOptions) -> Result<PathBuf, JailErr
     Ok(open_checked(path, options)?.1)
 }
 
+/// Where `path` really is, written as [`check_root`] and [`RootDir::path`] write it: on Windows without the prefix that
+/// the system's own canonical form has.
+///
+/// # Errors
+/// It is gone, or may not be looked up.
+pub fn canonical(path: &Path) -> std::io::Result<PathBuf> {
+    std::fs::canonicalize(path).map(sys::display_path)
+}
+
 fn refused<T>(why: RootRefusal) -> Result<T, JailError> {
     Err(JailError::RootRefused(why))
 }
@@ -88,7 +97,7 @@ fn open_checked(path: &Path, options: &RootOptions) -> Result<(Dir, PathBuf), Ja
     if !found.is_dir() {
         return refused(RootRefusal::NotADirectory);
     }
-    let canonical = sys::display_path(std::fs::canonicalize(&plain).map_err(failed)?);
+    let canonical = canonical(&plain).map_err(failed)?;
     let Some(text) = canonical.to_str().filter(|text| !text.contains(char::is_control)) else {
         return refused(RootRefusal::UnsendableName);
     };
@@ -141,10 +150,10 @@ fn claim(path: &str) -> Option<Claim> {
 /// The canonical path of what exists of `path`, and the rest as it is.
 fn canonical_or_same(path: &Path) -> PathBuf {
     for ancestor in path.ancestors() {
-        if let Ok(real) = std::fs::canonicalize(ancestor)
+        if let Ok(real) = canonical(ancestor)
             && let Ok(rest) = path.strip_prefix(ancestor)
         {
-            return sys::display_path(real).join(rest).components().collect();
+            return real.join(rest).components().collect();
         }
     }
     path.to_owned()

@@ -97,6 +97,7 @@ fn write(path: &Path, content: impl AsRef<[u8]>) -> Outcome {
 }
 
 /// Removes a file; false when there was none.
+#[cfg(unix)]
 fn remove(path: &Path) -> Outcome<bool> {
     match std::fs::remove_file(path) {
         Ok(()) => Ok(true),

@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
@@ -214,7 +214,7 @@ impl Drop for Going {
 #[cfg(unix)]
 pub fn fake(desk: &Desk, name: &str, script: &str) {
     use std::os::unix::fs::PermissionsExt;
-    let path: &Path = &desk.path("bin").join(name);
-    std::fs::write(path, format!("#!/bin/sh\n{script}\n")).unwrap();
+    let path = desk.path("bin").join(name);
+    std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
 }

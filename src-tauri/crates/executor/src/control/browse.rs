@@ -254,7 +254,7 @@ mod tests {
 
     fn folders(below: &[&str]) -> Folders {
         let dir = tempfile::tempdir().unwrap();
-        let root = fs::canonicalize(dir.path()).unwrap().join("work");
+        let root = jail::check_root(dir.path(), &jail::RootOptions::default()).unwrap().join("work");
         fs::create_dir(&root).unwrap();
         for name in below {
             fs::create_dir_all(root.join(name)).unwrap();

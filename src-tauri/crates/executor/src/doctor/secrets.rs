@@ -96,6 +96,7 @@ fn log(dir: &Path, vault: &Vault) -> Check {
     let live = audit::log_path(dir);
     if files.contains(&live)
         && let Err(error) = OpenOptions::new().append(true).open(&live)
+        && !is_being_written(&error)
     {
         let detail = format!("{} cannot be written: {error}", live.display());
         return Check::fail(NAME, detail, "nothing runs unaudited: give this user the right to write it");
@@ -122,6 +123,11 @@ fn log(dir: &Path, vault: &Vault) -> Check {
             Check::fail(NAME, format!("{problem}{more}"), advice)
         }
     }
+}
+
+/// On Windows the executor has its log open so that nobody else can: ERROR_SHARING_VIOLATION.
+fn is_being_written(error: &std::io::Error) -> bool {
+    cfg!(windows) && error.raw_os_error() == Some(32)
 }
 
 fn audit_key(vault: &Vault) -> Result<Option<Zeroizing<[u8; 32]>>, VaultError> {

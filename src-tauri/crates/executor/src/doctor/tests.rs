@@ -166,11 +166,10 @@ fn installation(config: &str) -> Installation {
     std::fs::create_dir(&share).unwrap();
     let dirs = Dirs::find(Some(&dir.path().join("config")), Some(&dir.path().join("state"))).unwrap();
     dirs.create().unwrap();
+    // Within TOML's quotation marks.
+    let share = share.to_str().unwrap().replace('\\', "\\\\");
     // No network: these are about this computer.
-    let text = format!(
-        "platform_url = \"http://127.0.0.1:9\"\n{}",
-        config.replace("SHARE", share.to_str().unwrap())
-    );
+    let text = format!("platform_url = \"http://127.0.0.1:9\"\n{}", config.replace("SHARE", &share));
     std::fs::write(dirs.config_file(), text).unwrap();
     let config = Config::load(&dirs.config_file(), [], &Overrides::default());
     let vault = VaultOptions {

@@ -1,4 +1,5 @@
 use std::os::unix::net::UnixListener;
+use std::process::Command;
 
 use jail::{FileOp, JailError, Kind, ReadRange, Walker};
 
@@ -67,9 +68,9 @@ fn what_is_no_file_is_refused_and_not_opened() {
 #[test]
 fn a_device_is_refused() {
     on_each_walker(|world| {
-        use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
-        let mode = Mode::from_raw_mode(0o666);
-        if mknodat(CWD, world.at("zero"), FileType::CharacterDevice, mode, makedev(1, 5)).is_err() {
+        // By its program: rustix has no mknod for macOS.
+        let made = Command::new("mknod").arg(world.at("zero")).args(["c", "1", "5"]).output();
+        if !made.unwrap().status.success() {
             return skip("a device cannot be made here");
         }
         assert_err!(world.read("zero"), JailError::NotAFile { kind: Kind::Device, .. });

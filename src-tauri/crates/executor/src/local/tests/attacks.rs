@@ -5,7 +5,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 
-use rustix::process::{geteuid, getpid, set_child_subreaper};
+use rustix::process::geteuid;
 
 use super::super::Client;
 use super::Served;
@@ -52,6 +52,7 @@ async fn a_command_of_the_agents_cannot_resume_or_connect() {
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_orphan_in_a_session_of_its_own_is_still_a_command() {
+    use rustix::process::{getpid, set_child_subreaper};
     set_child_subreaper(Some(getpid())).unwrap();
     let served = Served::new();
     let orphan = command(&std::env::current_exe().unwrap(), "ask", served.dir());

@@ -6,7 +6,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::runtime::Handle;
 
 use super::super::{Answer, Client, ClientError, Instance, Refusal, Request, Server, Setup};
-use super::{Fake, Served, report};
+#[cfg(unix)]
+use super::Fake;
+use super::{Served, report};
 use crate::events::{Command, Event};
 use crate::local::{endpoint, os};
 
