@@ -50,6 +50,7 @@ export class ActivityList {
   /* eslint-enable svelte/prefer-svelte-reactivity */
   #generation = 0;
   #epoch = 0;
+  #missedAt = -1;
   #wanted: Range = { first: 0, last: 0 };
   #refreshing: Promise<number> | null = null;
   #again = false;
@@ -170,7 +171,9 @@ export class ActivityList {
 
   #isComplete(page: number): boolean {
     const cached = this.#pages.get(page);
-    return cached !== undefined && !cached.stale && cached.rows.length >= this.#rowsIn(page);
+    if (cached === undefined || cached.stale) return false;
+    // A page that was answered short under this summary would be short again: the next summary says what is so.
+    return cached.rows.length >= this.#rowsIn(page) || cached.generation === this.#generation;
   }
 
   #rowsIn(page: number): number {
@@ -188,12 +191,20 @@ export class ActivityList {
       if (epoch !== this.#epoch) return;
       // An answer that crossed a summary is for one list or the other: it is asked for again.
       if (generation === this.#generation) this.#keep(page, [...rows].reverse(), generation);
+      if (rows.length < limit) this.#missed();
     } catch (error) {
       if (epoch === this.#epoch) this.error = messageOf(error);
     }
     if (epoch !== this.#epoch) return;
     this.#fetching.delete(page);
     this.#fetchNext();
+  }
+
+  /** Fewer rows than there should be: the log was cut. Asks once for each length that proves wrong. */
+  #missed(): void {
+    if (this.#missedAt === this.total) return;
+    this.#missedAt = this.total;
+    void this.refresh();
   }
 
   #keep(page: number, rows: ActivityRow[], generation: number): void {

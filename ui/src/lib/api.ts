@@ -54,30 +54,29 @@ function sentence(error: unknown): string {
   return words.errors.unknown;
 }
 
-/** Hears an event until the returned function is called. */
-export function on<K extends keyof Events>(name: K, hear: (payload: Events[K]) => void): () => void {
+/**
+ * Hears an event until the returned function is called. `listening` is called whenever hearing begins, at first and after a
+ * break: what happened before it was not heard, so whoever follows a state fetches it then.
+ */
+export function on<K extends keyof Events>(
+  name: K,
+  hear: (payload: Events[K]) => void,
+  listening: () => void = () => {},
+): () => void {
   if (inApp) {
     const stop = listen<Events[K]>(name, (event) => hear(event.payload));
+    void stop.then(listening);
     return () => void stop.then((off) => off());
   }
-  const source = eventSource();
+  const source = (shared ??= new EventSource("/api/events"));
   const heard = (event: Event) => hear(JSON.parse((event as MessageEvent<string>).data || "null") as Events[K]);
   source.addEventListener(name, heard);
-  return () => source.removeEventListener(name, heard);
+  source.addEventListener("open", listening);
+  if (source.readyState === EventSource.OPEN) listening();
+  return () => {
+    source.removeEventListener(name, heard);
+    source.removeEventListener("open", listening);
+  };
 }
 
-let shared: EventSource | null = null;
-
-function eventSource(): EventSource {
-  if (shared) return shared;
-  const source = new EventSource("/api/events");
-  let dropped = false;
-  source.addEventListener("error", () => (dropped = true));
-  source.addEventListener("open", () => {
-    // What happened while the stream was down was not heard: fetch everything again.
-    if (dropped) for (const name of ["state", "prompt"]) source.dispatchEvent(new MessageEvent(name, { data: "null" }));
-    dropped = false;
-  });
-  shared = source;
-  return source;
-}
+let shared: EventSource | undefined;

@@ -17,7 +17,8 @@ export class Desk {
   follow(): () => void {
     void this.refresh();
     void this.loadSettings();
-    return on("state", () => void this.refresh());
+    const refresh = () => void this.refresh();
+    return on("state", refresh, refresh);
   }
 
   /** Fetches the snapshot. Many calls at once make at most one more fetch after the one in flight. */

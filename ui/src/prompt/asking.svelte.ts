@@ -22,6 +22,9 @@ export class Asking {
   turn = $state(0);
   readonly loading = new Task();
   readonly answering = new Task();
+  /** Telling that the prompt is drawn: until that is known, Allow stays closed. */
+  readonly seeing = new Task();
+  /** Telling of touches and of focus. */
   readonly telling = new Task();
   #guard = new AllowGuard();
   #opening: ReturnType<typeof setTimeout> | undefined;
@@ -115,6 +118,7 @@ export class Asking {
     this.#spoken.clear();
     this.answering.dismiss();
     this.telling.dismiss();
+    this.seeing.dismiss();
     this.turn += 1;
     this.#watchGuard();
     void this.#tellSeen(prompt.id);
@@ -123,8 +127,8 @@ export class Asking {
   async #tellSeen(id: string): Promise<void> {
     await painted();
     if (this.prompt?.id !== id) return;
-    await this.telling.run(() => call("prompt_seen", { id }));
-    if (this.telling.error !== null) return;
+    await this.seeing.run(() => call("prompt_seen", { id }));
+    if (this.seeing.error !== null) return;
     this.#guard.seen(id, performance.now());
     this.#watchGuard();
     await this.load();

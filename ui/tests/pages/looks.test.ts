@@ -295,9 +295,9 @@ describe.each(["light", "dark"] as const)("in %s", (colorScheme) => {
     await page.waitForSelector(ready);
     await then?.(page);
     await page.evaluate(() => document.fonts.ready);
+    await shoot(page, `${name}-${colorScheme}`);
     await expectAccessible(page);
     await expectNoSidewaysScroll(page);
-    await shoot(page, `${name}-${colorScheme}`);
     expect(complaints).toEqual([]);
   });
 });
@@ -319,8 +319,8 @@ describe("at other sizes", () => {
     async ({ name, page: which, viewport, deviceScaleFactor, path, ready }) => {
       const { page } = await openWindow(path, undefined, { viewport, deviceScaleFactor });
       await page.waitForSelector(ready, { state: "attached" });
-      await expectNoSidewaysScroll(page);
       await shoot(page, `${which}-${name}`);
+      await expectNoSidewaysScroll(page);
       await expectAccessible(page);
     },
   );
