@@ -36,7 +36,7 @@ fn supervise() -> io::Result<()> {
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     rustix::process::chdir("/")?;
     // It may wait for a minute, and starting took more than it needs from here on.
-    super::memory::let_go();
+    crate::memory::let_go();
     let Some(order) = receive(&control)? else { return Ok(()) };
     // Only now, and not before we are known: see `Orphans`.
     rustix::process::setsid()?;
