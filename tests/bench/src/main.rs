@@ -74,7 +74,7 @@ fn is_named(row: &str, name: &str) -> bool {
 
 fn main() -> ExitCode {
     exec::supervisor::run_if_asked();
-    exec::memory::return_large_blocks(); // as `deskhand` does
+    exec::memory::keep_until_given_back(); // as `deskhand` does
     match run(&Args::parse()) {
         Ok(code) => code,
         Err(error) => {

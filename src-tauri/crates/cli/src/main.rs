@@ -39,7 +39,7 @@ use failure::{Code, Outcome};
 
 fn main() -> ExitCode {
     exec::supervisor::run_if_asked();
-    exec::memory::return_large_blocks();
+    exec::memory::keep_until_given_back();
     let hardened = vault::harden_process();
     // Before the first thread: it is wiped from the environment, which threads read.
     let passphrase = vault::passphrase_from_env();

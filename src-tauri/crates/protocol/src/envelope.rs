@@ -214,6 +214,21 @@ impl Response {
         id: &str,
         payload: &T,
     ) -> Result<Response, serde_json::Error> {
+        Self::encode_sized(kind, id, payload, 0)
+    }
+
+    /// As [`Response::encode`], for a payload that will have about so many bytes: a text of megabytes that grows leaves behind
+    /// what it has outgrown.
+    ///
+    /// # Errors
+    ///
+    /// As [`encode`].
+    pub fn encode_sized<T: Serialize>(
+        kind: MessageType,
+        id: &str,
+        payload: &T,
+        payload_bytes: usize,
+    ) -> Result<Response, serde_json::Error> {
         let id = serde_json::to_string(id)?;
         let mut text = format!(
             r#"{{"type":"{kind}","id":{id},"ts":{ts},"version":"{PROTOCOL_VERSION}","pending_capacity":"#,
@@ -223,6 +238,7 @@ impl Response {
         text.push_str(&" ".repeat(CAPACITY_WIDTH));
         text.push_str(r#","payload":"#);
         let mut bytes = text.into_bytes();
+        bytes.reserve(payload_bytes);
         serde_json::to_writer(&mut bytes, payload)?;
         bytes.push(b'}');
         let text = String::from_utf8(bytes).map_err(serde::ser::Error::custom)?;

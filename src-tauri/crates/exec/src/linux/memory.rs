@@ -2,26 +2,32 @@
 
 use std::ffi::{c_int, c_void};
 
-/// Blocks from this size on, in bytes, are mapped and unmapped each by itself: what is made on the way to a large answer, and
-/// not a file of usual size, for whose pages the faults would cost more than the copying.
+/// Blocks from this size on, in bytes, are mapped each by itself, and grow without being copied: frames as long as they may
+/// be, not those of a file of usual size.
 #[cfg(target_env = "gnu")]
-const LARGE: c_int = 4 << 20;
+const MAPPED: c_int = 16 << 20;
+
+/// So much may lie free at the end of the heap, in bytes: more than a request makes free.
+#[cfg(target_env = "gnu")]
+const KEPT: c_int = 128 << 20;
 
 #[cfg(target_env = "gnu")]
-pub(crate) fn return_large_blocks() {
-    // SAFETY: it sets a number in the allocator, under the allocator's own lock. Setting it also ends its being adjusted.
-    // Where it is refused, nothing has changed.
-    unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE) };
-    // SAFETY: as above. A heap that gave back every 128 KiB would take them again for the next frame.
-    unsafe { libc::mallopt(libc::M_TRIM_THRESHOLD, LARGE) };
+pub(crate) fn keep_until_given_back() {
+    for (what, value) in
+        [(libc::M_ARENA_MAX, 1), (libc::M_MMAP_THRESHOLD, MAPPED), (libc::M_TRIM_THRESHOLD, KEPT)]
+    {
+        // SAFETY: it sets a number in the allocator, under the allocator's own lock. Where it is refused, nothing has changed.
+        unsafe { libc::mallopt(what, value) };
+    }
 }
 
-pub(crate) fn let_go() {
-    #[cfg(target_env = "gnu")]
+#[cfg(target_env = "gnu")]
+pub(crate) fn give_back_free() {
     // SAFETY: it gives back pages that hold nothing, under the allocator's own locks.
-    unsafe {
-        libc::malloc_trim(0);
-    }
+    unsafe { libc::malloc_trim(0) };
+}
+
+pub(crate) fn let_go_of_code() {
     // SAFETY: the function keeps to what `dl_iterate_phdr` asks of it, and unwinds through nothing.
     unsafe { libc::dl_iterate_phdr(Some(let_go_of_object), std::ptr::null_mut()) };
 }
@@ -78,7 +84,7 @@ mod tests {
     #[test]
     fn code_that_was_let_go_of_is_no_longer_resident_and_runs_all_the_same() {
         let before = resident_code();
-        super::let_go();
+        super::let_go_of_code();
         let after = resident_code();
         assert!(after < before, "{before} kB before, {after} kB after");
         let done = AtomicBool::new(false);
@@ -92,7 +98,7 @@ mod tests {
             };
             scope.spawn(works);
             scope.spawn(works);
-            (0..200).for_each(|_| super::let_go());
+            (0..200).for_each(|_| super::let_go_of_code());
             done.store(true, Ordering::Relaxed);
         });
     }

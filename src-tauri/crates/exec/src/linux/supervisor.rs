@@ -35,8 +35,10 @@ fn supervise() -> io::Result<()> {
     rustix::thread::set_name(c"exec-supervisor")?;
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     rustix::process::chdir("/")?;
-    // It may wait for a minute, and starting took more than it needs from here on.
-    super::memory::let_go();
+    if !comes_soon(&control) {
+        // It may wait for a minute, and starting took more than it needs from here on.
+        crate::memory::let_go();
+    }
     let Some(order) = receive(&control)? else { return Ok(()) };
     // Only now, and not before we are known: see `Orphans`.
     rustix::process::setsid()?;
@@ -99,6 +101,13 @@ fn close_all_but(keep: &OwnedFd) {
 fn close_range(first: u32, last: u32) -> bool {
     // SAFETY: this process has just begun: no object in it owns any handle of the range.
     unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) == 0 }
+}
+
+/// Whether the order, or the end, comes within a second.
+fn comes_soon(control: &OwnedFd) -> bool {
+    let second = rustix::time::Timespec { tv_sec: 1, tv_nsec: 0 };
+    // All signals are blocked, so that nothing ends the wait early.
+    poll(&mut [PollFd::new(control, PollFlags::IN)], Some(&second)).is_ok_and(|ready| ready > 0)
 }
 
 /// Waits for the order. None: whoever started us has gone, or does not need us any more.

@@ -14,6 +14,9 @@ use crate::consent::{ActionView, Capability, ProgramMatch, quoted};
 use crate::limits::COMMANDS_AT_ONCE;
 use crate::machine::Machine;
 
+/// Output, and an answer, that is worth looking after in memory, in bytes.
+const LARGE_BYTES: usize = 1 << 20;
+
 /// `EXECUTE_COMMAND`
 pub(crate) struct Execute;
 
@@ -73,6 +76,21 @@ impl Operation for Execute {
         Ok(Box::new(place))
     }
 
+    fn json_bytes(result: &CommandResult) -> usize {
+        let texts = [&result.stdout, &result.stderr];
+        match texts.iter().map(|text| text.len()).sum() {
+            0..LARGE_BYTES => 0,
+            // Whatever else there is beside the texts fits into this.
+            _ => texts.iter().flat_map(|text| text.bytes()).map(json_width).sum::<usize>() + 1024,
+        }
+    }
+
+    fn answered(bytes: usize) {
+        if bytes >= LARGE_BYTES {
+            exec::memory::give_back_free(); // the steps of its making, before it is copied for the socket
+        }
+    }
+
     fn run(action: ApprovedAction<ExecuteCommand>, call: &Call) -> Done<CommandResult> {
         let allowed_program = action.program_of_rule();
         let params = action.into_params();
@@ -109,6 +127,9 @@ impl Operation for Execute {
         if outcome.cancelled || call.is_cancelled() {
             return Err(stopped()).into();
         }
+        if outcome.stdout.len() + outcome.stderr.len() >= LARGE_BYTES {
+            exec::memory::give_back_free(); // what the last such answer left, before the next one is made
+        }
         let result = CommandResult {
             stdout: outcome.stdout,
             stderr: outcome.stderr,
@@ -127,6 +148,15 @@ impl Operation for Execute {
 
 fn stopped() -> ErrorPayload {
     ErrorPayload::new(ErrorCode::InternalError, "the command was stopped with its connection")
+}
+
+/// How many bytes one of a text's has in JSON.
+fn json_width(byte: u8) -> usize {
+    match byte {
+        b'"' | b'\\' | 0x08 | b'\t' | b'\n' | 0x0c | b'\r' => 2,
+        0..=0x1f => 6,
+        _ => 1,
+    }
 }
 
 /// A rule allowed one file: that one runs, whatever the name leads to by now.

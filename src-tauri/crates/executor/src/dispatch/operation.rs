@@ -184,6 +184,14 @@ pub(crate) trait Operation: 'static {
         None
     }
 
+    /// About how many bytes the answer has as JSON, where that is worth knowing beforehand; else 0.
+    fn json_bytes(_response: &Self::Response) -> usize {
+        0
+    }
+
+    /// Called with the bytes of an answer once it is written as JSON, on the thread of [`Operation::run`].
+    fn answered(_bytes: usize) {}
+
     /// Does it. Blocks; looks at `call.stop` where it takes long.
     fn run(action: ApprovedAction<Self::Params>, call: &Call) -> Done<Self::Response>;
 }
@@ -351,18 +359,27 @@ fn conclude<O: Operation>(
         Err(error) => {
             (encode_error(&call.request_id, &error), logged_code.or(Some(error.code.as_str().to_owned())))
         }
-        Ok(payload) => (encode::<O>(&call.request_id, &payload), None),
+        Ok(payload) => {
+            let response = encode::<O>(&call.request_id, &payload);
+            drop(payload);
+            O::answered(response.as_ref().map_or(0, Response::len));
+            (response, None)
+        }
     }
 }
 
 fn encode<O: Operation>(id: &str, payload: &O::Response) -> Option<Response> {
     let kind = O::KIND.request().map_or(MessageType::Ack, |request| request.response);
-    encode_bounded(kind, id, payload)
+    bounded(kind, id, Response::encode_sized(kind, id, payload, O::json_bytes(payload)))
 }
 
 /// A response; one that came out over the frame limit is replaced by an error with the same id, never dropped.
 pub(crate) fn encode_bounded<T: Serialize>(kind: MessageType, id: &str, payload: &T) -> Option<Response> {
-    match Response::encode(kind, id, payload) {
+    bounded(kind, id, Response::encode(kind, id, payload))
+}
+
+fn bounded(kind: MessageType, id: &str, response: serde_json::Result<Response>) -> Option<Response> {
+    match response {
         Ok(response) if response.len() <= protocol::MAX_FRAME_BYTES => Some(response),
         Ok(response) => {
             let error = ErrorPayload::new(
