@@ -2,10 +2,10 @@
 
 use std::ffi::{c_int, c_void};
 
-/// Blocks from this size on, in bytes, are mapped each by itself, and grow without being copied: frames as long as they may
-/// be, not those of a file of usual size.
+/// Blocks from this size on, in bytes, are mapped each by itself, and grow without being copied: answers about as long as a
+/// frame may be, which is 16 MiB and is what truncated output comes to, not those of a file of usual size.
 #[cfg(target_env = "gnu")]
-const MAPPED: c_int = 16 << 20;
+const MAPPED: c_int = 12 << 20;
 
 /// So much may lie free at the end of the heap, in bytes: more than a request makes free.
 #[cfg(target_env = "gnu")]
