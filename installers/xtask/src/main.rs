@@ -9,6 +9,7 @@ mod process;
 mod setup;
 mod test;
 mod tools;
+mod ui;
 mod workspace;
 
 use std::path::PathBuf;
@@ -43,6 +44,8 @@ enum Chore {
         #[arg(last = true)]
         nextest: Vec<String>,
     },
+    /// Build the pages of the app's windows
+    Ui,
     /// Build for the other systems from Debian; test under Wine and QEMU, type-check for macOS
     Cross {
         /// Only these [default: all]
@@ -75,6 +78,9 @@ fn main() -> ExitCode {
     let done = match Args::parse().chore {
         Chore::Setup { purposes } => setup::run(&purposes).map(|()| ExitCode::SUCCESS),
         Chore::Test { fast, steps, nextest } => test::run(fast, &steps, &nextest),
+        Chore::Ui => workspace::Workspace::load()
+            .and_then(|workspace| ui::Ui::of(&workspace).build())
+            .map(|()| ExitCode::SUCCESS),
         Chore::Cross { targets, nextest } => cross::run(&targets, &nextest),
         Chore::Demo { keep, release } => demo::run(keep, release),
         Chore::Bench { names, json } => bench::run(&names, json.as_deref()),

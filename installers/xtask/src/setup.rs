@@ -34,6 +34,10 @@ const KEYCHAIN: &[Package] = &[
     Package { apt: "dbus", dnf: "dbus-daemon", brew: None, program: Some("dbus-run-session") },
 ];
 
+/// A browser for the pages' tests.
+const BROWSER: &[Package] =
+    &[Package { apt: "chromium", dnf: "chromium", brew: None, program: Some("chromium") }];
+
 /// Debian's own Rust brings std's source, which rustup would have to download a target's std for.
 const CROSS: &[&str] = &[
     "rustc-web",
@@ -70,7 +74,7 @@ pub(crate) fn run(purposes: &[Purpose]) -> Result<()> {
 
 /// The system packages of the test run.
 pub(crate) fn test_packages() -> Result<()> {
-    let wanted: Vec<Package> = COMPILERS.iter().chain(KEYCHAIN).copied().collect();
+    let wanted: Vec<Package> = COMPILERS.iter().chain(KEYCHAIN).chain(BROWSER).copied().collect();
     PackageSource::install(&wanted)
 }
 

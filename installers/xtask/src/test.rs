@@ -13,6 +13,7 @@ use clap::ValueEnum;
 use crate::process;
 use crate::setup;
 use crate::tools::Tool;
+use crate::ui::Ui;
 use crate::workspace::Workspace;
 use report::{Outcome, Report, TestCounts};
 
@@ -23,12 +24,16 @@ pub(crate) enum Step {
     Fmt,
     /// Licences, sources and banned crates of all dependencies
     Deny,
+    /// The pages: types, lint, logic, then built
+    Ui,
     /// Clippy, warnings are errors
     Lint,
     /// All binaries and tests; the whole-system tests start `deskhand`
     Build,
     /// Every test of the workspace
     Tests,
+    /// The pages in a browser: what they do, accessibility, pictures
+    Pages,
     /// The examples in the documentation
     Docs,
     /// Each fuzz target for half a minute
@@ -37,14 +42,25 @@ pub(crate) enum Step {
 
 impl Step {
     /// Cheap ones first; the tests' own figures stay near the end of the output.
-    const ALL: [Self; 7] =
-        [Self::Fmt, Self::Deny, Self::Lint, Self::Build, Self::Docs, Self::Fuzz, Self::Tests];
-    const FAST: [Self; 4] = [Self::Fmt, Self::Lint, Self::Build, Self::Tests];
+    const ALL: [Self; 9] = [
+        Self::Fmt,
+        Self::Deny,
+        Self::Ui,
+        Self::Pages,
+        Self::Lint,
+        Self::Build,
+        Self::Docs,
+        Self::Fuzz,
+        Self::Tests,
+    ];
+    const FAST: [Self; 5] = [Self::Fmt, Self::Ui, Self::Lint, Self::Build, Self::Tests];
 
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Fmt => "fmt",
             Self::Deny => "deny",
+            Self::Ui => "ui",
+            Self::Pages => "pages",
             Self::Lint => "lint",
             Self::Build => "build",
             Self::Tests => "tests",
@@ -70,6 +86,8 @@ impl Step {
                     "sources",
                 ])
             }
+            Self::Ui => test_ui(workspace),
+            Self::Pages => Ui::of(workspace).script("test:pages"),
             Self::Lint => {
                 cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "--deny", "warnings"])
             }
@@ -91,7 +109,7 @@ pub(crate) fn run(fast: bool, steps: &[Step], nextest: &[String]) -> Result<Exit
         (steps, _) => Step::ALL.into_iter().filter(|step| steps.contains(step)).collect(),
     };
     let workspace = Workspace::load()?;
-    if chosen.contains(&Step::Tests) || chosen.contains(&Step::Fuzz) {
+    if chosen.iter().any(|step| !matches!(step, Step::Fmt | Step::Deny | Step::Ui)) {
         setup::test_packages()?;
     }
 
@@ -114,6 +132,15 @@ pub(crate) fn run(fast: bool, steps: &[Step], nextest: &[String]) -> Result<Exit
     }
     print!("\n{report}");
     Ok(if report.passed() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn test_ui(workspace: &Workspace) -> Result<()> {
+    let ui = Ui::of(workspace);
+    ui.install()?;
+    for script in ["check", "test", "build", "size"] {
+        ui.script(script)?;
+    }
+    Ok(())
 }
 
 /// The whole workspace under nextest, whose JUnit file says what ran.

@@ -140,6 +140,11 @@ pub enum Command {
     },
     /// The kill switch.
     Stop,
+    /// End one chat, as the platform would: its data connection closes, what it runs ends.
+    EndSession {
+        /// The chat.
+        session_id: String,
+    },
     /// Start a new audit log file.
     RotateLog,
     /// Delete closed audit log files, once the log has a record of it.

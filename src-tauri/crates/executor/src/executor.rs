@@ -239,6 +239,10 @@ impl Executor {
         }
     }
 
+    pub(crate) fn machine(&self) -> &Arc<Machine> {
+        &self.machine
+    }
+
     /// Carries out a command.
     ///
     /// # Errors
@@ -275,6 +279,11 @@ impl Executor {
                     ));
                 }
             }
+            Command::EndSession { session_id } => {
+                if !machine.stop_session(&session_id) {
+                    return Err(CommandFailed(format!("the session '{session_id}' has ended already")));
+                }
+            }
             Command::RotateLog => {
                 let audit = machine.audit.clone();
                 let rotated = tokio::task::spawn_blocking(move || audit.rotate()).await;
@@ -283,7 +292,7 @@ impl Executor {
                     .map_err(|e| failed("the log was not rotated", &e))?;
             }
             Command::PruneLog { older_than_seconds } => self.prune(older_than_seconds).await?,
-            Command::ReloadConfig => self.reload()?,
+            Command::ReloadConfig => self.reload("CONFIG_RELOADED")?,
         }
         Ok(())
     }
@@ -320,8 +329,8 @@ impl Executor {
         Ok(())
     }
 
-    /// The platform's address holds from the next start on, all else at once.
-    fn reload(&self) -> Result<(), CommandFailed> {
+    /// The platform's address holds from the next start on, all else at once. `op` is what the log says.
+    pub(crate) fn reload(&self, op: &'static str) -> Result<(), CommandFailed> {
         let machine = &self.machine;
         let config = (self.setup.reload)().map_err(CommandFailed)?;
         let changed = config.diff(&machine.config());
@@ -329,7 +338,7 @@ impl Executor {
         machine.consent.set_policy(Policy::new(&config, machine.platform.host(), self.setup.headless));
         machine.command_rate.set_limit(config.rates.commands_per_minute);
         *machine.config.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(config);
-        machine.record_own("CONFIG_RELOADED", None, json!({"keys": changed}));
+        machine.record_own(op, None, json!({"keys": changed}));
         if machine.offers(Channel::Control) != offered {
             self.greet_anew();
         }
@@ -445,11 +454,7 @@ impl Disconnects {
 
     fn ask(&self, session_id: &str) {
         let Some(machine) = self.0.lock().unwrap_or_else(PoisonError::into_inner).upgrade() else { return };
-        for session in machine.sessions.active() {
-            if session.id.as_str() == session_id {
-                session.stop.cancel();
-            }
-        }
+        machine.stop_session(session_id);
     }
 }
 

@@ -21,6 +21,7 @@ pub mod config;
 pub mod consent;
 pub mod doctor;
 pub mod events;
+pub mod front;
 pub mod limits;
 pub mod local;
 pub mod oauth;

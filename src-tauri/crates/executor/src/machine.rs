@@ -170,6 +170,14 @@ impl Machine {
         std::mem::take(&mut *lock(&self.state.everything)).cancel();
     }
 
+    /// Ends one chat. False when there is none of that name.
+    pub(crate) fn stop_session(&self, session_id: &str) -> bool {
+        let ending: Vec<_> =
+            self.sessions.active().into_iter().filter(|session| session.id.as_str() == session_id).collect();
+        ending.iter().for_each(|session| session.stop.cancel());
+        !ending.is_empty()
+    }
+
     /// Tells whoever listens. The event is made only when somebody does.
     pub(crate) fn emit(&self, event: impl FnOnce() -> Event) {
         if self.events.receiver_count() > 0 {

@@ -11,7 +11,7 @@ use super::check;
 use super::error::ConfigError;
 use super::keys;
 use super::load::{self, Overrides};
-use super::settings::{Config, expand_home};
+use super::settings::{Config, Rule, expand_home};
 
 /// Why the file was left as it was.
 #[derive(Debug, Error)]
@@ -62,6 +62,20 @@ pub fn remove_root(file: &Path, root: &str) -> Result<bool, EditError> {
         let found = list.iter().position(is_it);
         found.inspect(|index| remove(list, *index));
         Ok(found.is_some())
+    })
+}
+
+/// Takes out the rule at `index`, if it is `rule`: somebody may have edited the file since it was read. False when it is not.
+pub fn remove_rule(file: &Path, index: usize, rule: &Rule) -> Result<bool, EditError> {
+    edit(file, |document, config| {
+        let rules = document.get_mut("rules").and_then(Item::as_array_of_tables_mut);
+        match rules {
+            Some(rules) if config.rules.get(index) == Some(rule) => {
+                rules.remove(index);
+                Ok(true)
+            }
+            Some(_) | None => Ok(false),
+        }
     })
 }
 

@@ -56,6 +56,12 @@ pub(super) fn read(
     Ok((settings, warnings))
 }
 
+/// The keys that variables fix, so that the file has no say in them.
+pub fn overridden(environment: impl IntoIterator<Item = (OsString, OsString)>) -> Vec<String> {
+    let settings = read(environment).map(|(settings, _)| settings).unwrap_or_default();
+    settings.into_iter().map(|setting| setting.key.to_owned()).collect()
+}
+
 fn ours(name: &OsString) -> Option<String> {
     let name = name.to_string_lossy();
     // Windows knows no case in the names of variables.

@@ -164,6 +164,12 @@ impl Consent {
         self.shared.change(|desk| desk.touch(id))
     }
 
+    /// The shown prompt appears only now, or has come back before the person: its 700 ms begin again. False when it is
+    /// not shown.
+    pub fn reread(&self, id: &PromptId) -> bool {
+        self.shared.change(|desk| desk.reread(id, Now::get()))
+    }
+
     /// The open prompts, the shown one first.
     pub fn open_prompts(&self) -> Vec<PromptView> {
         self.shared.lock().desk.views(Now::get())

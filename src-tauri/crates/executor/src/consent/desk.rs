@@ -246,6 +246,15 @@ impl Desk {
         }
     }
 
+    /// Starts the reading time of a shown prompt again. Its countdown goes on.
+    pub(super) fn reread(&mut self, id: &PromptId, now: Now) -> bool {
+        let Some(open) = self.open.iter_mut().find(|open| open.prompt.id == *id) else { return false };
+        if open.shown_at.is_some() {
+            open.shown_at = Some(now.steady);
+        }
+        open.shown_at.is_some()
+    }
+
     /// Somebody deals with the prompt: its countdown ends. False when it is not open.
     pub(super) fn touch(&mut self, id: &PromptId) -> bool {
         let Some(index) = self.index(id) else { return false };

@@ -254,7 +254,7 @@ fn is_safe(request: &Request) -> bool {
         Request::Status | Request::Standing => true,
         Request::Watch => false,
         Request::Command(command) => match command {
-            Command::Stop | Command::Pause | Command::Disconnect => true,
+            Command::Stop | Command::Pause | Command::Disconnect | Command::EndSession { .. } => true,
             Command::Connect
             | Command::Resume { .. }
             | Command::RotateLog
