@@ -5,6 +5,7 @@ mod child;
 mod hostile;
 mod instance;
 mod service;
+mod survivors;
 
 use std::future::Future;
 use std::path::Path;
