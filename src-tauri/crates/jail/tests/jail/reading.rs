@@ -1,7 +1,7 @@
 use std::os::unix::net::UnixListener;
 use std::process::Command;
 
-use jail::{FileOp, JailError, Kind, ReadRange, Walker};
+use jail::{FileOp, JailError, Kind, ReadRange};
 
 use crate::support::*;
 
@@ -158,7 +158,7 @@ fn a_stat_touches_nothing() {
 #[test]
 fn a_stat_from_memory_says_what_a_stat_says_and_leaves_the_rest_to_it() {
     use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
-    let world = World::new(Walker::Kernel);
+    let world = World::new(jail::Walker::Kernel);
     world.put("a/data.json", "12345");
     world.put("file", "x");
     world.link("a/data.json", "link");
