@@ -16,6 +16,6 @@ export default defineConfig({
     // Nothing of ours may be inline: the windows run under `script-src 'self'; style-src 'self'`.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
-    rollupOptions: { input: [page("index.html"), page("prompt.html")] },
+    rollupOptions: { input: [page("index.html"), page("prompt.html"), page("unlock.html")] },
   },
 });

@@ -38,6 +38,30 @@ const KEYCHAIN: &[Package] = &[
 const BROWSER: &[Package] =
     &[Package { apt: "chromium", dnf: "chromium", brew: None, program: Some("chromium") }];
 
+/// What the app is built against: the web view, the tray.
+const APP: &[Package] = &[
+    Package { apt: "libwebkit2gtk-4.1-dev", dnf: "webkit2gtk4.1-devel", brew: None, program: None },
+    Package {
+        apt: "libayatana-appindicator3-dev",
+        dnf: "libayatana-appindicator-gtk3-devel",
+        brew: None,
+        program: None,
+    },
+    Package { apt: "pkg-config", dnf: "pkgconf", brew: None, program: Some("pkg-config") },
+];
+
+/// A display and a desktop, for tests that use the app as a person would.
+const DESKTOP: &[Package] = &[
+    Package { apt: "xvfb", dnf: "xorg-x11-server-Xvfb", brew: None, program: Some("Xvfb") },
+    Package { apt: "openbox", dnf: "openbox", brew: None, program: Some("openbox") },
+    Package { apt: "xfce4-panel", dnf: "xfce4-panel", brew: None, program: Some("xfce4-panel") },
+    Package { apt: "xdotool", dnf: "xdotool", brew: None, program: Some("xdotool") },
+    Package { apt: "x11-utils", dnf: "xwininfo", brew: None, program: Some("xwininfo") },
+    Package { apt: "imagemagick", dnf: "ImageMagick", brew: None, program: Some("import") },
+    Package { apt: "adwaita-icon-theme", dnf: "adwaita-icon-theme", brew: None, program: None },
+    Package { apt: "fonts-dejavu-core", dnf: "dejavu-sans-fonts", brew: None, program: None },
+];
+
 /// Debian's own Rust brings std's source, which rustup would have to download a target's std for.
 const CROSS: &[&str] = &[
     "rustc-web",
@@ -74,7 +98,10 @@ pub(crate) fn run(purposes: &[Purpose]) -> Result<()> {
 
 /// The system packages of the test run.
 pub(crate) fn test_packages() -> Result<()> {
-    let wanted: Vec<Package> = COMPILERS.iter().chain(KEYCHAIN).chain(BROWSER).copied().collect();
+    let mut wanted: Vec<Package> = COMPILERS.iter().chain(KEYCHAIN).chain(BROWSER).copied().collect();
+    if cfg!(target_os = "linux") {
+        wanted.extend(APP.iter().chain(DESKTOP)); // the other systems bring their own
+    }
     PackageSource::install(&wanted)
 }
 

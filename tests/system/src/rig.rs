@@ -191,12 +191,15 @@ impl Rig {
     }
 }
 
-/// A vault in a file; its passphrase is no secret.
+/// Of a test's vault; no secret.
+pub const PASSPHRASE: &str = "a test's passphrase";
+
+/// A vault in a file.
 fn open_vault(state_dir: &Path) -> Vault {
     Vault::open(&VaultOptions {
         state_dir: state_dir.to_owned(),
         service: "deskhand-test".to_owned(),
-        passphrase: Some("a test's passphrase".into()),
+        passphrase: Some(PASSPHRASE.into()),
         backend: BackendChoice::File,
     })
     .expect("a file vault")

@@ -1,9 +1,9 @@
 import { invoke } from "@tauri-apps/api/core";
 import { listen } from "@tauri-apps/api/event";
-import type { Events, MainCommands, PromptCommands } from "./contract.ts";
+import type { Events, MainCommands, PromptCommands, UnlockCommands } from "./contract.ts";
 import { words } from "./strings.ts";
 
-type Commands = MainCommands & PromptCommands;
+type Commands = MainCommands & PromptCommands & UnlockCommands;
 
 /** A refusal or a failure, as a sentence for a person. */
 export class ApiError extends Error {

@@ -234,6 +234,20 @@ export interface PromptCommands {
   prompt_focus(args: { id: string }): null;
 }
 
+/** What the window asks for that opens before everything else, where there is no keychain. */
+export interface Unlock {
+  /** A passphrase for a file that is to be made, or the one that opens it. */
+  wanted: "new" | "known";
+  /** The fewest characters of a new one. */
+  shortest: number;
+}
+
+export interface UnlockCommands {
+  unlock_state(): Unlock;
+  /** The window closes when it fits. */
+  unlock_with(args: { passphrase: string }): null;
+}
+
 /** Events: name and payload. */
 export interface Events {
   /** The snapshot changed: fetch it. */

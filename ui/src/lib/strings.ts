@@ -426,6 +426,24 @@ export const words = {
     cannotLoad: "The question cannot be shown",
     sending: "Sending your answer…",
   },
+
+  unlock: {
+    title: "Unlock Deskhand",
+    titleNew: "Choose a passphrase",
+    why: "This computer has no keychain. Your sign-in is kept in a file that only this passphrase opens.",
+    whyNew:
+      "This computer has no keychain. Deskhand keeps your sign-in in a file instead, and only this passphrase opens it. " +
+      "It is asked for at each start, and nobody can bring it back.",
+    passphrase: "Passphrase",
+    again: "The same again",
+    shortest: (n: number) => `At least ${plural(n, "character", "characters")}.`,
+    different: "The two are not the same.",
+    show: "Show what I type",
+    open: "Unlock",
+    make: "Use this passphrase",
+    working: "Unlocking…",
+    cannotLoad: "The question cannot be shown",
+  },
 };
 
 /** Formats a number as people write it. */

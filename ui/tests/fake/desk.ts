@@ -8,10 +8,12 @@ import type {
   PromptCommands,
   Settings,
   Snapshot,
+  Unlock,
+  UnlockCommands,
 } from "../../src/lib/contract.ts";
 import * as data from "./data.ts";
 
-type Commands = MainCommands & PromptCommands;
+type Commands = MainCommands & PromptCommands & UnlockCommands;
 type Handler = (args: never) => unknown;
 export type CommandName = keyof Commands;
 
@@ -26,6 +28,7 @@ export class FakeDesk {
   permissions = data.permissions();
   about = data.about();
   prompt: Prompt | null = null;
+  unlock: Unlock = { wanted: "known", shortest: 8 };
   records = 240;
   verification: ReturnType<MainCommands["activity_verify"]> = { ok: true, records: 240, files: 2, problems: [] };
   exportPath: string | null = "/home/anna/activity.jsonl";
@@ -209,6 +212,9 @@ export class FakeDesk {
       return null;
     },
     prompt_focus: () => null,
+
+    unlock_state: () => this.unlock,
+    unlock_with: () => null,
   };
 
   #become(part: Partial<Snapshot>): null {

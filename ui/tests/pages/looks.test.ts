@@ -277,6 +277,17 @@ const looks: Look[] = [
       }),
     ready: "[data-allow][aria-disabled=false]",
   },
+  { name: "unlock", path: "/unlock.html", ready: "h1:text('Unlock')" },
+  {
+    name: "unlock-new",
+    path: "/unlock.html",
+    set: (desk) => (desk.unlock = { wanted: "new", shortest: 8 }),
+    ready: "h1:text('Choose')",
+    then: async (page) => {
+      await page.fill("#passphrase", "correct horse");
+      await page.fill("#again", "correct house");
+    },
+  },
   { name: "prompt-none", path: "/prompt.html", ready: "text=Nothing is waiting" },
 ];
 

@@ -48,6 +48,7 @@ afterAll(async () => {
 
 export const MAIN = { width: 1000, height: 720 };
 export const PROMPT = { width: 520, height: 460 };
+const UNLOCK = { width: 480, height: 440 };
 
 export interface Window {
   page: Page;
@@ -67,9 +68,14 @@ export async function openWindow(
   const server = await serve(desk);
   open.push(() => stop(server));
   const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const window = await newPage(path.startsWith("/prompt") ? PROMPT : MAIN, options, origin);
+  const window = await newPage(sizeOf(path), options, origin);
   await window.page.goto(`${origin}${path}`);
   return { ...window, desk };
+}
+
+function sizeOf(path: string) {
+  if (path.startsWith("/prompt")) return PROMPT;
+  return path.startsWith("/unlock") ? UNLOCK : MAIN;
 }
 
 /** A page whose complaints are kept. */

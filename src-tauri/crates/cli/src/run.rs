@@ -191,6 +191,7 @@ fn log(event: &Event) {
         | Event::SessionClosed { .. }
         | Event::PromptOpened { .. }
         | Event::PromptClosed { .. }
+        | Event::RefusedByRule { .. }
         | Event::Paused { paused: false, .. } => tracing::info!("{text}"),
         Event::SessionPaused { .. }
         | Event::Paused { paused: true, .. }

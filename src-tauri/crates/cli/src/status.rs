@@ -160,6 +160,9 @@ pub(crate) fn told(event: &Event) -> String {
         Event::PromptClosed { prompt_id, decision } => {
             format!("prompt {prompt_id}: {}", visible_line(decision))
         }
+        Event::RefusedByRule { session_id, capability } => {
+            format!("session {}: {capability} was refused by a rule", visible_line(session_id))
+        }
         Event::SessionPaused { session_id } => {
             let id = visible_line(session_id);
             format!("session {id} is paused after too many denials: deskhand resume {id}")

@@ -1,5 +1,5 @@
 //! The supervisor: on Linux and Windows every command runs below a small process of its own, started from our
-//! own executable.
+//! own executable, or from a smaller one ([`use_program`]).
 //!
 //! On Linux it is what holds a tree together. As a child subreaper it inherits whatever of the tree loses its
 //! parent, so a double fork or a session of its own leads nowhere; and when the program that started it goes
@@ -7,9 +7,23 @@
 //! that; there the supervisor owns the hidden console of the tree, sets its code page, and sends CTRL_BREAK
 //! to it. It is executed with an environment and handles that the command may see: it holds nothing of ours.
 
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 static READY: AtomicBool = AtomicBool::new(false);
+
+/// What is started in place of our own executable.
+static PROGRAM: OnceLock<Program> = OnceLock::new();
+
+/// A program that can be the supervisor.
+pub(crate) struct Program {
+    pub(crate) path: PathBuf,
+    /// Open, so that a replaced file changes nothing for who runs already.
+    #[cfg(target_os = "linux")]
+    pub(crate) file: std::fs::File,
+}
 
 /// Runs the supervisor and never returns, when this process was started to be one; else returns at once.
 ///
@@ -21,6 +35,30 @@ pub fn run_if_asked() {
         crate::sys::supervisor::run();
     }
     READY.store(true, Ordering::Release);
+}
+
+/// Starts supervisors from another program of ours than this one, whose `main` calls [`run_if_asked`] too. For a program
+/// that loads big libraries: their threads would take the signals that a supervisor blocks, and a supervisor of its own
+/// would take 70 ms to start where the small program takes 3. Call it once, before the first [`Host`](crate::Host).
+///
+/// # Errors
+///
+/// The program cannot be opened.
+pub fn use_program(path: &Path) -> io::Result<()> {
+    let program = Program {
+        path: path.to_owned(),
+        #[cfg(target_os = "linux")]
+        file: std::fs::File::open(path)?,
+    };
+    path.metadata()?;
+    let _ = PROGRAM.set(program); // the first one stays
+    Ok(())
+}
+
+/// What [`use_program`] was given.
+#[cfg(any(target_os = "linux", windows))]
+pub(crate) fn program() -> Option<&'static Program> {
+    PROGRAM.get()
 }
 
 /// Whether this program can start supervisors from its own executable.

@@ -64,6 +64,13 @@ pub enum Event {
         /// How, in words.
         decision: String,
     },
+    /// A rule or a setting refused a request; nobody was asked.
+    RefusedByRule {
+        /// The session.
+        session_id: String,
+        /// The capability it was refused.
+        capability: String,
+    },
     /// A session was paused after too many denials; `deskhand resume` lets it go on.
     SessionPaused {
         /// The session.

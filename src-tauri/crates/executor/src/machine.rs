@@ -17,7 +17,7 @@ use tracing::{debug, error};
 
 use crate::config::{Config, Dirs, Platform};
 use crate::connection::{Delays, Line, Renewing, Sockets, Timings};
-use crate::consent::{Action, Approved, Consent, Denied, Scope, Withdrawal};
+use crate::consent::{Action, Approved, Consent, Denied, Reason, Scope, Withdrawal};
 use crate::control::{Browsable, GrantKey, Sessions};
 use crate::dispatch::{Asks, Call, Details, details, errors};
 use crate::events::{ConnectionState, Event};
@@ -299,7 +299,15 @@ impl Machine {
             });
             self.record_request("CONSENT", session.id.as_str(), &call.request_id, details, None);
         }
-        decided.map_err(|denied| declined(&denied))
+        decided.map_err(|denied| {
+            if denied.reason == Reason::Rule {
+                self.emit(|| Event::RefusedByRule {
+                    session_id: session.id.to_string(),
+                    capability: denied.capability.name().to_owned(),
+                });
+            }
+            declined(&denied)
+        })
     }
 }
 

@@ -3,6 +3,8 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+#[cfg(unix)]
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use secrecy::SecretString;
 use zeroize::{Zeroize, Zeroizing};
@@ -26,7 +28,7 @@ const LIMIT: u64 = 4096;
 ///
 /// # Errors
 /// [`VaultError::PassphraseUnusable`]: empty, not UTF-8, over 4096 bytes, the file cannot be read, or (Linux, where
-/// the variable is set) other threads run already.
+/// the variable is set) this program has started other threads already.
 pub fn passphrase_from_env() -> Result<Option<SecretString>, VaultError> {
     if let Some(value) = take_variable()? {
         let text = value
@@ -74,7 +76,28 @@ fn take_variable() -> Result<Option<OsString>, VaultError> {
 /// Linux can tell; elsewhere the caller's promise has to do.
 #[cfg(unix)]
 fn other_threads_run() -> bool {
-    cfg!(target_os = "linux") && std::fs::read_dir("/proc/self/task").is_ok_and(|tasks| tasks.count() > 1)
+    threads() > THREADS_AT_LOAD.load(Ordering::Relaxed)
+}
+
+/// Libraries and emulators may have threads of their own before `main`: WebKit's allocator has one, QEMU has one. They were
+/// not started by this program and do not read its environment.
+#[cfg(unix)]
+static THREADS_AT_LOAD: AtomicUsize = AtomicUsize::new(1);
+
+#[cfg(target_os = "linux")]
+#[ctor::ctor(unsafe)]
+fn count_threads_at_load() {
+    THREADS_AT_LOAD.store(threads(), Ordering::Relaxed);
+}
+
+/// How many threads this process has; 1 where that cannot be told.
+#[cfg(unix)]
+fn threads() -> usize {
+    if cfg!(target_os = "linux") {
+        std::fs::read_dir("/proc/self/task").map_or(1, Iterator::count)
+    } else {
+        1
+    }
 }
 
 #[cfg(windows)]

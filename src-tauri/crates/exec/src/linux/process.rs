@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -19,6 +19,7 @@ use super::mark;
 use super::order::{ARGUMENT, TITLE};
 use super::proc::{self, Stat, Struck, strike};
 use crate::lineage::Mark;
+use crate::supervisor;
 
 /// All supervisors of this process that are not yet reaped: several hosts in one process (tests) must not
 /// take one another's for orphans.
@@ -53,10 +54,14 @@ enum End {
 }
 
 impl Supervisor {
-    /// Starts one from our own executable. It waits for its order, and has the mark by the time it can get one.
+    /// Starts one. It waits for its order, and has the mark by the time it can get one.
     pub(super) fn start(mark: Option<Mark>) -> io::Result<Supervisor> {
         let (ours, theirs) = UnixStream::pair()?;
-        let mut command = Command::new("/proc/self/exe");
+        let program = supervisor::program().map_or_else(
+            || "/proc/self/exe".to_owned(),
+            |program| format!("/proc/self/fd/{}", program.file.as_raw_fd()),
+        );
+        let mut command = Command::new(program);
         command.arg0(TITLE).arg(ARGUMENT).env_clear();
         // Set in an AppImage, and needed to load this executable. It is no secret, and goes no further.
         if let Some(libraries) = std::env::var_os("LD_LIBRARY_PATH") {

@@ -25,6 +25,7 @@ use super::handles::{check, pipe, set_inheritable};
 use super::order::{ARGUMENT, Order, Report};
 use crate::error::ExecError;
 use crate::host::Entry;
+use crate::supervisor;
 
 /// What a pipe holds: the writer seldom waits for us.
 const PIPE_SIZE: u32 = 256 << 10;
@@ -101,7 +102,7 @@ fn failure(launch: &Launch, error: u32) -> ExecError {
     }
 }
 
-/// Starts our own executable with a hidden console of its own, in the command's folder and environment, with
+/// Starts the supervisor with a hidden console of its own, in the command's folder and environment, with
 /// the listed handles and no others.
 fn start_supervisor(entry: &Entry, launch: &Launch, ends: Ends) -> Result<OwnedHandle, ExecError> {
     let stop = &entry.tree.stop;
@@ -112,7 +113,10 @@ fn start_supervisor(entry: &Entry, launch: &Launch, ends: Ends) -> Result<OwnedH
         ends.report.as_raw_handle(),
         stop.as_raw_handle(),
     ];
-    let executable = env::current_exe()?;
+    let executable = match supervisor::program() {
+        Some(program) => program.path.clone(),
+        None => env::current_exe()?,
+    };
     let line = format!(
         "deskhand {ARGUMENT} {} {}",
         ends.report.as_raw_handle() as usize,

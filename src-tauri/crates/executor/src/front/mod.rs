@@ -216,6 +216,7 @@ impl Front {
             | Event::SessionOpened { .. }
             | Event::PromptOpened { .. }
             | Event::PromptClosed { .. }
+            | Event::RefusedByRule { .. }
             | Event::SessionPaused { .. }
             | Event::Paused { .. }
             | Event::Killed { .. }
@@ -229,7 +230,7 @@ impl Front {
                 self.tell(Change::Prompt);
                 self.tell(Change::Activity);
             }
-            Event::RequestStarted { .. } | Event::Warning { .. } => {}
+            Event::RequestStarted { .. } | Event::RefusedByRule { .. } | Event::Warning { .. } => {}
             Event::RequestFinished { .. }
             | Event::Connection { .. }
             | Event::SessionOpened { .. }

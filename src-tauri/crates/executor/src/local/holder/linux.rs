@@ -62,7 +62,7 @@ fn is_this_program(pid: u32) -> bool {
     let name = |pid: &str| fs::read_to_string(format!("/proc/{pid}/comm"));
     let pid = pid.to_string();
     match (program(&pid), program("self")) {
-        (Ok(its), Ok(ours)) => its == ours,
+        (Ok(its), Ok(ours)) => super::of_one_installation(&its, &ours),
         (Err(_), _) | (_, Err(_)) => matches!((name(&pid), name("self")), (Ok(its), Ok(ours)) if its == ours),
     }
 }

@@ -90,7 +90,7 @@ impl Drop for Session {
 
 fn is_this_program(pid: u32) -> bool {
     let ours = std::env::current_exe().ok();
-    let same = |its: PathBuf| ours.is_some_and(|ours| its.as_os_str().eq_ignore_ascii_case(ours.as_os_str()));
+    let same = |its: PathBuf| ours.is_some_and(|ours| super::of_one_installation(&its, &ours));
     program(pid).is_some_and(same)
 }
 
