@@ -15,6 +15,7 @@ use anyhow::{Context, Result};
 use clap::ValueEnum;
 
 use crate::setup;
+use crate::ui::Ui;
 use crate::workspace::Workspace;
 
 /// A system to build for.
@@ -44,6 +45,7 @@ impl Target {
 pub(crate) fn run(targets: &[Target], nextest: &[String]) -> Result<ExitCode> {
     setup::run(&[setup::Purpose::Cross])?;
     let workspace = Workspace::load()?;
+    Ui::of(&workspace).build()?; // the app embeds the pages
     let targets = if targets.is_empty() { &Target::ALL } else { targets };
     let mut verdicts = Vec::new();
     for target in targets {

@@ -183,3 +183,20 @@ fn a_locked_screen_denies_what_is_asked_and_what_is_open() {
     assert!(!stage.has("proof"));
     drop(asked);
 }
+
+#[test]
+fn without_an_answer_it_is_denied_and_goes_away() {
+    let stage = Stage::in_tray();
+    let session = stage.session();
+    // Asked without waiting for the answer as long as the other tests do: it takes the whole minute.
+    drop(stage.command(&session, "touch proof"));
+    stage.prompt();
+    let deadline = Instant::now() + Duration::from_secs(120);
+    while stage.screen.has_prompt() {
+        assert!(Instant::now() < deadline, "the prompt stays");
+        std::thread::sleep(Duration::from_millis(500));
+    }
+    assert!(!stage.has("proof"));
+    let said = stage.rig.logged("CONSENT");
+    assert!(said.iter().any(|record| record.to_string().contains("timed_out")), "{said:?}");
+}

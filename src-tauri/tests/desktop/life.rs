@@ -1,6 +1,8 @@
 //! From the start to the end of the app: sign-in, one instance, take-over, the kill switch's keys, crashes, log-out.
 
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Instant;
 
 use system_tests::reference::{PASSWORD, USER};
 
@@ -47,7 +49,11 @@ fn from_the_first_run_to_the_first_file() {
     stage.screen.picture("first-run-3");
     stage.screen.keys(&["Tab", "Return"]);
     let folder = stage.screen.home().join("Deskhand");
-    until("the folder is made", || folder.is_dir());
+    let machine = stage.wait(stage.platform.machine(None));
+    until("the folder is offered", || {
+        let roots = stage.wait(stage.platform.browse(&machine, None, None));
+        roots["entries"].as_array().is_some_and(|entries| !entries.is_empty())
+    });
     let session = stage.session();
     let written = serde_json::json!({"path": "hello.txt", "content": "from the agent"});
     stage.wait(stage.platform.tool(&session, "write_file", written));
@@ -64,16 +70,92 @@ fn a_second_start_opens_the_window_of_the_first() {
     stage.screen.window(MAIN);
 }
 
-/// The keys work with no window open, while a command runs, and all of it is gone.
+/// A command that runs until it is killed; its process.
+fn endless(stage: &Stage) -> PathBuf {
+    drop(stage.command(&stage.session(), "echo $$ > pid; exec sleep 600"));
+    let mut pid = String::new();
+    until("the command runs", || {
+        pid = std::fs::read_to_string(stage.rig.root.join("pid")).unwrap_or_default();
+        pid.ends_with('\n')
+    });
+    Path::new("/proc").join(pid.trim())
+}
+
+/// Presses the keys; all must end, and stay off.
+fn keys_stop(stage: &Stage) {
+    let command = endless(stage);
+    let pressed = Instant::now();
+    stage.screen.keys(&["ctrl+alt+shift+Escape"]);
+    until("the command is dead", || !command.exists());
+    println!("dead {} ms after the keys were pressed", pressed.elapsed().as_millis());
+    until("it is in the log", || !stage.rig.logged("KILL_SWITCH").is_empty());
+    until("no machine is left", || {
+        stage.wait(stage.platform.get("/api/copilot/executors"))["executors"] == serde_json::json!([])
+    });
+    Tray::of(&stage.screen).entry("Connect…");
+}
+
 #[test]
 fn the_keys_of_the_kill_switch_work_without_a_window() {
-    let stage = Stage::in_tray();
-    let session = stage.session();
-    stage.wait(stage.platform.tool(&session, "write_file", serde_json::json!({"path": "a", "content": "a"})));
-    stage.screen.keys(&["ctrl+alt+shift+Escape"]);
-    until("it is off", || !stage.rig.logged("KILL_SWITCH").is_empty());
-    let tray = Tray::of(&stage.screen);
-    tray.entry("Connect…");
+    let mut stage = Stage::new();
+    stage.screen.shell = "allow";
+    stage.start(&["--hidden"]);
+    keys_stop(&stage);
+}
+
+#[test]
+fn the_keys_of_the_kill_switch_work_while_the_window_hangs() {
+    let mut stage = Stage::new();
+    stage.screen.shell = "allow";
+    let app = stage.start(&[]);
+    let window = stage.screen.window(MAIN);
+    stage.screen.settle(&window);
+    let pages = stage.screen.run("pgrep", &["-P", &app.to_string(), "-f", "WebKitWebProcess"]);
+    assert!(!pages.is_empty(), "no page to hang");
+    for page in pages.lines() {
+        stage.screen.run("kill", &["-STOP", page]);
+    }
+    keys_stop(&stage);
+}
+
+#[test]
+fn a_folder_is_picked_in_the_desktops_own_dialog() {
+    let mut stage = Stage::new();
+    std::fs::remove_file(stage.rig.dirs.state.join("app.json")).unwrap();
+    let folder = stage.screen.home().join("papers");
+    std::fs::create_dir(&folder).unwrap();
+    stage.start(&[]);
+    let window = stage.screen.window(MAIN);
+    stage.screen.settle(&window);
+    stage.screen.focus(&window);
+    for _ in 0..2 {
+        stage.screen.keys(&["shift+Tab", "Return"]);
+        stage.screen.settle(&window);
+    }
+    stage.screen.keys(&["Tab", "Tab", "Return"]);
+    let dialog = stage.screen.window("^Choose a folder");
+    stage.screen.settle(&dialog);
+    stage.screen.focus(&dialog);
+    stage.screen.text(folder.to_str().unwrap());
+    stage.screen.picture("folder-dialog");
+    stage.screen.keys(&["Return"]);
+    let listed = || std::fs::read_to_string(stage.rig.dirs.config_file()).unwrap();
+    until("the folder is in the configuration", || listed().contains(folder.to_str().unwrap()));
+}
+
+#[test]
+fn the_app_takes_over_from_the_program_in_the_background() {
+    let mut stage = Stage::new();
+    let headless = stage.screen.headless(&stage.rig.dirs);
+    let before = stage.wait(stage.platform.machine(None));
+    stage.start(&["--hidden"]);
+    let question = stage.screen.window("^Deskhand is running$");
+    stage.screen.settle(&question);
+    stage.screen.picture("take-over");
+    stage.screen.focus(&question);
+    stage.screen.keys(&["Return"]);
+    stage.screen.ended(headless);
+    stage.wait(stage.platform.machine(Some(&before)));
 }
 
 #[test]

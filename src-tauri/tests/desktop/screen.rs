@@ -32,6 +32,8 @@ pub(crate) struct Screen {
     home: TempDir,
     /// Whether the app is given the vault's passphrase.
     pub(crate) has_passphrase: bool,
+    /// What the app does about commands: `ask`, `allow` or `deny`.
+    pub(crate) shell: &'static str,
 }
 
 impl Screen {
@@ -77,6 +79,7 @@ impl Screen {
             bus,
             home,
             has_passphrase: true,
+            shell: "ask",
         };
         screen.start(&mut Command::new("openbox"));
         screen
@@ -108,11 +111,19 @@ impl Screen {
         pid
     }
 
-    /// The app, with these folders; its process. It asks about commands, and hands addresses to [`Screen::opened`].
+    /// The headless program in the background, with these folders; its process.
+    pub(crate) fn headless(&mut self, dirs: &Dirs) -> u32 {
+        let mut run = Command::new(Path::new(env!("CARGO_BIN_EXE_deskhand-app")).with_file_name("deskhand"));
+        run.arg("--config-dir").arg(&dirs.config).arg("--state-dir").arg(&dirs.state).arg("run");
+        run.env("DESKHAND_KEYCHAIN_PASSPHRASE", system_tests::rig::PASSPHRASE);
+        self.start(&mut run)
+    }
+
+    /// The app, with these folders; its process. It hands addresses to [`Screen::opened`].
     pub(crate) fn app(&mut self, dirs: &Dirs, more: &[&str]) -> u32 {
         let mut app = Command::new(env!("CARGO_BIN_EXE_deskhand-app"));
         app.arg("--config-dir").arg(&dirs.config).arg("--state-dir").arg(&dirs.state).args(more);
-        app.env("DESKHAND_CONSENT__SHELL", "ask");
+        app.env("DESKHAND_CONSENT__SHELL", self.shell);
         if self.has_passphrase {
             app.env("DESKHAND_KEYCHAIN_PASSPHRASE", system_tests::rig::PASSPHRASE);
         }

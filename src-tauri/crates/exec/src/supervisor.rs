@@ -8,7 +8,9 @@
 //! to it. It is executed with an environment and handles that the command may see: it holds nothing of ours.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+#[cfg(windows)]
+use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -19,6 +21,7 @@ static PROGRAM: OnceLock<Program> = OnceLock::new();
 
 /// A program that can be the supervisor.
 pub(crate) struct Program {
+    #[cfg(windows)]
     pub(crate) path: PathBuf,
     /// Open, so that a replaced file changes nothing for who runs already.
     #[cfg(target_os = "linux")]
@@ -45,12 +48,13 @@ pub fn run_if_asked() {
 ///
 /// The program cannot be opened.
 pub fn use_program(path: &Path) -> io::Result<()> {
+    path.metadata()?;
     let program = Program {
+        #[cfg(windows)]
         path: path.to_owned(),
         #[cfg(target_os = "linux")]
         file: std::fs::File::open(path)?,
     };
-    path.metadata()?;
     let _ = PROGRAM.set(program); // the first one stays
     Ok(())
 }
