@@ -63,6 +63,8 @@ pub(crate) enum Command {
     /// again. Exits 77 when nobody is signed in, 78 when another deskhand runs with the same state folder.
     Run,
     /// Sign in to the platform, with a browser
+    ///
+    /// With --platform-url, to that one, which is then written to config.toml as `platform_url`, for the other commands.
     Login(Login),
     /// Sign out: revoke the tokens at the platform and forget them
     Logout,

@@ -8,6 +8,7 @@ use executor::config::{Config, Loaded, Overrides};
 use executor::consent::{Prompter, TerminalPrompter};
 use executor::events::{Command, ConnectionState, Event};
 use executor::local::{self, Instance, Server};
+use executor::oauth;
 use executor::{Executor, Setup, Timings};
 use tokio::sync::broadcast::{self, error::RecvError};
 use vault::Vault;
@@ -27,9 +28,7 @@ pub(crate) fn run(context: &Context) -> Outcome {
     context.make_folders()?;
     let instance = Instance::claim(&context.dirs.state)?;
     let vault = context.vault()?;
-    if vault.tokens().map_err(failed(Code::Setup))?.is_none() {
-        return Err(Failure::new(Code::SignIn, "nobody is signed in: deskhand login"));
-    }
+    check_sign_in(&vault, context.oauth(&loaded)?.platform())?;
     make_usual_root(&loaded.config);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKERS)
@@ -40,6 +39,17 @@ pub(crate) fn run(context: &Context) -> Outcome {
     let ended = runtime.block_on(serve(context, loaded, vault, &instance));
     runtime.shutdown_timeout(LAST_PATIENCE);
     ended
+}
+
+/// Without a sign-in for the platform a run would end at once, with less of a hint.
+fn check_sign_in(vault: &Vault, platform: &str) -> Outcome {
+    match vault.tokens().map_err(failed(Code::Setup))? {
+        None => Err(Failure::new(Code::SignIn, "nobody is signed in: deskhand login")),
+        Some(tokens) if tokens.platform != platform => {
+            Err(Failure::new(Code::SignIn, oauth::elsewhere(&tokens.platform, platform)))
+        }
+        Some(_) => Ok(()),
+    }
 }
 
 /// The folder that is shared where nobody has chosen one has to be there, or an agent has nowhere to work.
@@ -159,7 +169,7 @@ async fn until_ended(
                 Ok(event) => {
                     log(&event);
                     if let Event::Connection { state: ConnectionState::SignedOut { reason } } = event {
-                        let message = format!("signed out ({reason}): deskhand login");
+                        let message = format!("signed out: {reason}");
                         return ("signed out", Err(Failure::new(Code::SignIn, message)));
                     }
                 }
