@@ -70,7 +70,7 @@ pub(crate) enum Command {
     Logout,
     /// Connect the running deskhand, and let it connect when it starts
     ///
-    /// Ends what `stop` or `disconnect` said. Exits 69 when none runs.
+    /// Ends what `stop` or `disconnect` said, for the next one when none runs. Exits 69 when none runs and nothing was said.
     Connect,
     /// Close all connections, gently, and stay off until `connect`
     Disconnect,

@@ -95,7 +95,9 @@ async fn serve(context: &Context, loaded: Loaded, vault: Vault, instance: &Insta
         }
     };
     if !executor.connect_unless_off() {
-        tracing::warn!("off, as was said last; `deskhand connect` turns it on");
+        tracing::warn!(
+            "off, as was said last with `stop` or `disconnect`: say `deskhand connect` in another terminal to go online"
+        );
     }
     let (reason, outcome) = until_ended(&executor, events, &mut signals, terminal.is_some()).await;
     tracing::info!("ending: {reason}");

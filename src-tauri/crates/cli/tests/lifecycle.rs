@@ -171,6 +171,24 @@ fn stop_throws_the_switch_and_it_stays_off_over_a_restart_until_connect() {
 }
 
 #[test]
+fn connect_while_nothing_runs_lets_the_next_run_connect() {
+    let rig = Rig::new();
+    for command in ["stop", "disconnect"] {
+        rig.desk.run(&[command]).expect(0);
+        let said = rig.desk.run(&["connect"]).expect(0).stdout;
+        assert!(said.contains("the next one connects: deskhand run"), "{said}");
+        let none = rig.desk.run(&["connect"]).expect(69);
+        assert!(none.stderr.contains("not running"), "{}", none.stderr);
+        let mut running = rig.start_connected();
+        running.signal("TERM");
+        assert_eq!(running.ended(), 0);
+    }
+    rig.desk.run(&["stop"]).expect(0);
+    let mut running = rig.start();
+    assert!(running.await_line("off, as was said last").contains("`deskhand connect`"));
+}
+
+#[test]
 fn the_platform_of_a_login_becomes_that_of_the_other_commands() {
     let rig = Rig::new();
     let desk = &rig.desk;
