@@ -164,13 +164,16 @@ pub(crate) enum Roots {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Audit {
-    /// Show the last records, oldest first, as they are in the log (JSON lines)
+    /// Show the last records, oldest first: number, beginning of the hmac, operation, how it went, what it was about
     Tail {
         /// How many
         #[arg(short = 'n', long, default_value_t = 10, value_name = "COUNT")]
         lines: usize,
+        /// As they are in the log: one JSON object a line
+        #[arg(long)]
+        json: bool,
     },
-    /// Show the record with a number
+    /// Show the record with a number, as it is in the log (JSON)
     Show {
         /// Its `seq`
         seq: u64,

@@ -15,6 +15,7 @@ use crate::args::Audit;
 use crate::context::{Context, block_on};
 use crate::failure::{Code, Failure, Outcome, failed};
 use crate::output;
+use crate::records;
 
 /// The vault's name for the key. Asking for it by name does not make one.
 const KEY: &str = "audit-key";
@@ -22,7 +23,7 @@ const KEY: &str = "audit-key";
 pub(crate) fn audit(context: &Context, command: Audit) -> Outcome {
     let dir = &context.dirs.logs;
     match command {
-        Audit::Tail { lines } => tail(&audit::log_path(dir), lines),
+        Audit::Tail { lines, json } => tail(&audit::log_path(dir), lines, json),
         Audit::Show { seq, file: Some(file) } => {
             check_given(&file)?;
             show(&file, seq)?.map_or_else(|| Err(no_record(&file, seq, "")), output::line)
@@ -49,12 +50,14 @@ pub(crate) fn audit(context: &Context, command: Audit) -> Outcome {
     }
 }
 
-fn tail(log: &Path, lines: usize) -> Outcome {
+fn tail(log: &Path, lines: usize, as_json: bool) -> Outcome {
     if !log.exists() {
         output::note(format_args!("deskhand: there is no log yet ({})", log.display()));
         return Ok(());
     }
-    audit::tail(log, lines).map_err(log_failed)?.iter().try_for_each(output::line)
+    let show =
+        |line: &String| if as_json { output::line(line) } else { output::line(records::in_short(line)) };
+    audit::tail(log, lines).map_err(log_failed)?.iter().try_for_each(show)
 }
 
 fn show(log: &Path, seq: u64) -> Outcome<Option<String>> {

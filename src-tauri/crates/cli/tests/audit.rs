@@ -36,12 +36,19 @@ fn with_log(count: usize) -> Desk {
 fn records_are_shown_as_they_are_in_the_log() {
     let desk = with_log(5);
     let text = std::fs::read_to_string(desk.log()).unwrap();
-    assert_eq!(desk.run(&["audit", "tail"]).expect(0).stdout, text);
+    assert_eq!(desk.run(&["audit", "tail", "--json"]).expect(0).stdout, text);
     let last: Vec<_> = text.lines().rev().take(2).collect();
     assert_eq!(
-        desk.run(&["audit", "tail", "-n", "2"]).expect(0).stdout,
+        desk.run(&["audit", "tail", "--json", "-n", "2"]).expect(0).stdout,
         format!("{}\n{}\n", last[1], last[0])
     );
+    let columns = desk.run(&["audit", "tail", "-n", "2"]).expect(0).stdout;
+    let columns: Vec<Vec<_>> = columns.lines().map(|line| line.split_whitespace().collect()).collect();
+    let hmac = |line: &str| {
+        serde_json::from_str::<serde_json::Value>(line).unwrap()["hmac"].as_str().unwrap()[..8].to_owned()
+    };
+    assert_eq!(columns[0], ["4", hmac(last[1]).as_str(), "SHIM_START", "ok"]);
+    assert_eq!(columns[1], ["5", hmac(last[0]).as_str(), "SHIM_START", "ok"]);
     assert_eq!(desk.run(&["audit", "show", "3"]).expect(0).json()["seq"], 3);
     let none = desk.run(&["audit", "show", "6"]).expect(1);
     assert!(none.stderr.contains("no record 6"), "{}", none.stderr);
