@@ -197,12 +197,14 @@ fn terminal_is_there() -> bool {
 fn log(event: &Event) {
     let text = status::told(event);
     match event {
-        Event::RequestStarted { .. } | Event::RequestFinished { .. } => tracing::debug!("{text}"),
+        // The terminal shows a prompt and its end by itself; a line about it would stand where the person types.
+        Event::RequestStarted { .. }
+        | Event::RequestFinished { .. }
+        | Event::PromptOpened { .. }
+        | Event::PromptClosed { .. } => tracing::debug!("{text}"),
         Event::Connection { .. }
         | Event::SessionOpened { .. }
         | Event::SessionClosed { .. }
-        | Event::PromptOpened { .. }
-        | Event::PromptClosed { .. }
         | Event::Paused { paused: false, .. } => tracing::info!("{text}"),
         Event::SessionPaused { .. }
         | Event::Paused { paused: true, .. }
