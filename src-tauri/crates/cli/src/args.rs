@@ -63,12 +63,14 @@ pub(crate) enum Command {
     /// again. Exits 77 when nobody is signed in, 78 when another deskhand runs with the same state folder.
     Run,
     /// Sign in to the platform, with a browser
+    ///
+    /// With --platform-url, to that one, which is then written to config.toml as `platform_url`, for the other commands.
     Login(Login),
     /// Sign out: revoke the tokens at the platform and forget them
     Logout,
     /// Connect the running deskhand, and let it connect when it starts
     ///
-    /// Ends what `stop` or `disconnect` said. Exits 69 when none runs.
+    /// Ends what `stop` or `disconnect` said, for the next one when none runs. Exits 69 when none runs and nothing was said.
     Connect,
     /// Close all connections, gently, and stay off until `connect`
     Disconnect,
@@ -162,13 +164,16 @@ pub(crate) enum Roots {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Audit {
-    /// Show the last records, oldest first, as they are in the log (JSON lines)
+    /// Show the last records, oldest first: number, beginning of the hmac, operation, how it went, what it was about
     Tail {
         /// How many
         #[arg(short = 'n', long, default_value_t = 10, value_name = "COUNT")]
         lines: usize,
+        /// As they are in the log: one JSON object a line
+        #[arg(long)]
+        json: bool,
     },
-    /// Show the record with a number
+    /// Show the record with a number, as it is in the log (JSON)
     Show {
         /// Its `seq`
         seq: u64,

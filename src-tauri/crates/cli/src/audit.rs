@@ -15,6 +15,7 @@ use crate::args::Audit;
 use crate::context::{Context, block_on};
 use crate::failure::{Code, Failure, Outcome, failed};
 use crate::output;
+use crate::records;
 
 /// The vault's name for the key. Asking for it by name does not make one.
 const KEY: &str = "audit-key";
@@ -22,8 +23,12 @@ const KEY: &str = "audit-key";
 pub(crate) fn audit(context: &Context, command: Audit) -> Outcome {
     let dir = &context.dirs.logs;
     match command {
-        Audit::Tail { lines } => tail(&audit::log_path(dir), lines),
-        Audit::Show { seq, file } => show(&file.unwrap_or_else(|| audit::log_path(dir)), seq),
+        Audit::Tail { lines, json } => tail(&audit::log_path(dir), lines, json),
+        Audit::Show { seq, file: Some(file) } => {
+            check_given(&file)?;
+            show(&file, seq)?.map_or_else(|| Err(no_record(&file, seq, "")), output::line)
+        }
+        Audit::Show { seq, file: None } => show_current(dir, seq),
         Audit::Verify { file, last } => judge(&verify(context, file.as_deref(), last.as_deref())?),
         Audit::VerifyAll => {
             let Secrets { key, anchor, .. } = Secrets::with_anchor(context)?;
@@ -32,6 +37,7 @@ pub(crate) fn audit(context: &Context, command: Audit) -> Outcome {
         Audit::Rotate => rotate(context),
         Audit::Prune { older_than } => prune(context, older_than),
         Audit::Export { file } => {
+            check_free(&file)?;
             audit::export(dir, &Secrets::new(context)?.key, &file).map_err(log_failed)?;
             output::line(file.display())
         }
@@ -44,19 +50,72 @@ pub(crate) fn audit(context: &Context, command: Audit) -> Outcome {
     }
 }
 
-fn tail(log: &Path, lines: usize) -> Outcome {
+fn tail(log: &Path, lines: usize, as_json: bool) -> Outcome {
     if !log.exists() {
         output::note(format_args!("deskhand: there is no log yet ({})", log.display()));
         return Ok(());
     }
-    audit::tail(log, lines).map_err(log_failed)?.iter().try_for_each(output::line)
+    let show =
+        |line: &String| if as_json { output::line(line) } else { output::line(records::in_short(line)) };
+    audit::tail(log, lines).map_err(log_failed)?.iter().try_for_each(show)
 }
 
-fn show(log: &Path, seq: u64) -> Outcome {
-    match audit::show(log, seq).map_err(log_failed)? {
-        Some(record) => output::line(record),
-        None => Err(Failure::new(Code::Failed, format!("{} has no record {seq}", log.display()))),
+fn show(log: &Path, seq: u64) -> Outcome<Option<String>> {
+    audit::show(log, seq).map_err(log_failed)
+}
+
+/// The file that is being written. Numbers begin anew with each file, so where it does not have one the closed files are
+/// named.
+fn show_current(dir: &Path, seq: u64) -> Outcome {
+    let log = audit::log_path(dir);
+    let record = if log.exists() { show(&log, seq)? } else { None };
+    let Some(record) = record else {
+        let closed: Vec<_> =
+            audit::log_files(dir).map_err(log_failed)?.into_iter().filter(|file| *file != log).collect();
+        return Err(no_record(&log, seq, &closed_files_to_show(&closed, seq)));
+    };
+    output::line(record)
+}
+
+fn closed_files_to_show(closed: &[PathBuf], seq: u64) -> String {
+    let Some(last) = closed.last() else { return String::new() };
+    let names: Vec<_> = closed.iter().map(|file| format!("\n  {}", file.display())).collect();
+    format!(
+        "; there are closed files, each with numbers of its own:{}\nto look into one: deskhand audit show {seq} --file {}",
+        names.concat(),
+        last.display()
+    )
+}
+
+fn no_record(log: &Path, seq: u64, more: &str) -> Failure {
+    Failure::new(Code::Failed, format!("{} has no record {seq}{more}", log.display()))
+}
+
+/// A file that was named is there and can be read; else it is the command line that is wrong, not the log.
+fn check_given(file: &Path) -> Outcome {
+    let unusable = |why: &dyn std::fmt::Display| {
+        Err(Failure::new(Code::Usage, format!("{} cannot be read: {why}; name a log file", file.display())))
+    };
+    match std::fs::metadata(file) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            Err(Failure::new(Code::Usage, format!("there is no file {}", file.display())))
+        }
+        Err(error) => unusable(&error),
+        Ok(found) if !found.is_file() => unusable(&"it is not a file"),
+        Ok(_) => match std::fs::File::open(file) {
+            Ok(_) => Ok(()),
+            Err(error) => unusable(&error),
+        },
     }
+}
+
+/// An export is written over nothing.
+fn check_free(file: &Path) -> Outcome {
+    if file.symlink_metadata().is_err() {
+        return Ok(());
+    }
+    let message = format!("{} exists already: choose another name, or remove it first", file.display());
+    Err(Failure::new(Code::Setup, message))
 }
 
 fn verify(context: &Context, file: Option<&Path>, last: Option<&str>) -> Outcome<Report> {
@@ -65,6 +124,7 @@ fn verify(context: &Context, file: Option<&Path>, last: Option<&str>) -> Outcome
         let Secrets { key, anchor, .. } = Secrets::with_anchor(context)?;
         return Ok(audit::verify_current(&context.dirs.logs, &key, anchor.as_ref(), last.as_deref()));
     };
+    check_given(file)?;
     let key = Secrets::new(context)?.key;
     let is_export = file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("zip"));
     match (is_export, last) {
@@ -131,7 +191,11 @@ fn prune(context: &Context, older_than: Duration) -> Outcome {
         log.sync().map_err(log_failed)?;
     }
     let left = closed_files(&context.dirs.logs);
-    before.difference(&left).try_for_each(|file| output::line(file.display()))
+    let mut gone = before.difference(&left).peekable();
+    if gone.peek().is_none() {
+        output::note("nothing to delete: no file was closed longer ago than that");
+    }
+    gone.try_for_each(|file| output::line(file.display()))
 }
 
 /// Closed files and half lines put away.

@@ -9,10 +9,19 @@ use executor::off::{self, Off};
 use crate::context::{Context, block_on};
 use crate::failure::{Code, Failure, Outcome, failed};
 use crate::output;
+use crate::standing;
 
+/// Said while none runs it lets the next one connect, if the person says it: a running process judges that by itself.
 pub(crate) fn connect(context: &Context) -> Outcome {
-    tell(context, Command::Connect)?;
-    output::line("connecting; see: deskhand status")
+    match send(context, Command::Connect) {
+        Ok(_) => output::line("connecting; see: deskhand status"),
+        Err(ClientError::NotRunning) if off::recall(&context.dirs.state).is_some() => {
+            standing::check_person(context)?;
+            off::forget(&context.dirs.state).map_err(failed(Code::Setup))?;
+            output::line("deskhand is not running; the next one connects: deskhand run")
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Said while none runs it keeps the next one off, as the person meant.

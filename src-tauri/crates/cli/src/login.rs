@@ -1,8 +1,9 @@
 //! `deskhand login` and `logout`
 
+use std::env;
 use std::io::{self, Read as _};
 
-use executor::config::Redirect;
+use executor::config::{self, Config, EditError, Overrides, Redirect};
 use executor::oauth::{self, LoggedOut, OAuthError};
 use tokio::io::BufReader;
 use url::Url;
@@ -10,7 +11,7 @@ use zeroize::Zeroizing;
 
 use crate::args::Login;
 use crate::context::{Context, block_on};
-use crate::failure::{Code, Failure, Outcome};
+use crate::failure::{Code, Failure, Outcome, failed};
 use crate::output;
 
 /// A token response is a few kilobytes.
@@ -35,7 +36,44 @@ pub(crate) fn login(context: &Context, options: &Login) -> Outcome {
         })
     })?;
     signed_in.map_err(failure)?;
-    output::line(format_args!("signed in to {}", loaded.platform.host()))
+    output::line(format_args!("signed in to {}", loaded.platform.host()))?;
+    keep_platform(context, config.platform())
+}
+
+/// Has the other commands use the platform that `--platform-url` named: a sign-in is good for no other.
+fn keep_platform(context: &Context, platform: &str) -> Outcome {
+    if context.overrides.platform_url.is_none() {
+        return Ok(());
+    }
+    let file = context.dirs.config_file();
+    let configured = Config::load(&file, [], &Overrides::default()).map_err(failed(Code::Setup))?;
+    if context.oauth(&configured)?.platform() != platform {
+        config::set_platform(&file, platform).map_err(|error| not_kept(platform, &error))?;
+        output::line(format_args!("platform_url in {} is now {platform}", file.display()))?;
+    }
+    warn_of_variable(context, platform)
+}
+
+fn not_kept(platform: &str, error: &EditError) -> Failure {
+    let message = format!(
+        "signed in, but that could not be made the platform of the other commands ({error}): give each of them \
+         `--platform-url {platform}`, or set `platform_url = \"{platform}\"` in config.toml"
+    );
+    Failure::new(Code::Setup, message)
+}
+
+/// A variable of the environment goes over the file.
+fn warn_of_variable(context: &Context, platform: &str) -> Outcome {
+    let usual = Config::load(&context.dirs.config_file(), env::vars_os(), &Overrides::default());
+    let usual = context.oauth(&usual.map_err(failed(Code::Setup))?)?;
+    if usual.platform() != platform {
+        output::note(format_args!(
+            "deskhand: warning: the environment sets another platform, {}: take DESKHAND_PLATFORM_URL out of it, or give \
+             each command `--platform-url {platform}`",
+            usual.platform()
+        ));
+    }
+    Ok(())
 }
 
 fn read_token() -> Outcome<Zeroizing<String>> {

@@ -8,6 +8,7 @@
 //! | `standing` | what is refused to a command of an agent's |
 //! | `run` | `run` |
 //! | `control`, `status` | commands to the process that runs |
+//! | `records` | a record of the audit log, for reading |
 //! | `login`, `roots`, `audit`, `doctor`, `service`, `platform`, `demo` | one subcommand each |
 #![forbid(unsafe_code)]
 
@@ -23,6 +24,7 @@ mod login;
 mod output;
 #[cfg(feature = "platform")]
 mod platform;
+mod records;
 mod roots;
 mod run;
 mod service;

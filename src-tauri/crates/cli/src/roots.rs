@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use executor::config::{EditError, add_root, expand_home, remove_root};
+use executor::doctor::unusable_root;
 use executor::events::Command;
 use executor::local::{Client, ClientError};
 use jail::RootDir;
@@ -59,15 +60,10 @@ fn list(context: &Context) -> Outcome {
     let loaded = context.load()?;
     let options = context.dirs.root_options();
     for root in loaded.config.roots() {
-        match jail::check_root(&root, &options) {
-            Ok(_) => output::line(root.display())?,
-            Err(error) => {
-                output::line(root.display())?;
-                output::note(format_args!(
-                    "deskhand: warning: {} cannot be given to an agent: {error}",
-                    root.display()
-                ));
-            }
+        output::line(root.display())?;
+        if let Some(found) = unusable_root(&root, &options) {
+            let advice = found.advice.unwrap_or_default();
+            output::note(format_args!("deskhand: warning: {}: {advice}", found.detail));
         }
     }
     if loaded.config.browse_home {

@@ -8,6 +8,7 @@ use executor::config::{Config, Loaded, Overrides};
 use executor::consent::{Prompter, TerminalPrompter};
 use executor::events::{Command, ConnectionState, Event};
 use executor::local::{self, Instance, Server};
+use executor::oauth;
 use executor::{Executor, Setup, Timings};
 use tokio::sync::broadcast::{self, error::RecvError};
 use vault::Vault;
@@ -27,9 +28,7 @@ pub(crate) fn run(context: &Context) -> Outcome {
     context.make_folders()?;
     let instance = Instance::claim(&context.dirs.state)?;
     let vault = context.vault()?;
-    if vault.tokens().map_err(failed(Code::Setup))?.is_none() {
-        return Err(Failure::new(Code::SignIn, "nobody is signed in: deskhand login"));
-    }
+    check_sign_in(&vault, context.oauth(&loaded)?.platform())?;
     make_usual_root(&loaded.config);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKERS)
@@ -40,6 +39,17 @@ pub(crate) fn run(context: &Context) -> Outcome {
     let ended = runtime.block_on(serve(context, loaded, vault, &instance));
     runtime.shutdown_timeout(LAST_PATIENCE);
     ended
+}
+
+/// Without a sign-in for the platform a run would end at once, with less of a hint.
+fn check_sign_in(vault: &Vault, platform: &str) -> Outcome {
+    match vault.tokens().map_err(failed(Code::Setup))? {
+        None => Err(Failure::new(Code::SignIn, "nobody is signed in: deskhand login")),
+        Some(tokens) if tokens.platform != platform => {
+            Err(Failure::new(Code::SignIn, oauth::elsewhere(&tokens.platform, platform)))
+        }
+        Some(_) => Ok(()),
+    }
 }
 
 /// The folder that is shared where nobody has chosen one has to be there, or an agent has nowhere to work.
@@ -85,7 +95,9 @@ async fn serve(context: &Context, loaded: Loaded, vault: Vault, instance: &Insta
         }
     };
     if !executor.connect_unless_off() {
-        tracing::warn!("off, as was said last; `deskhand connect` turns it on");
+        tracing::warn!(
+            "off, as was said last with `stop` or `disconnect`: say `deskhand connect` in another terminal to go online"
+        );
     }
     let (reason, outcome) = until_ended(&executor, events, &mut signals, terminal.is_some()).await;
     tracing::info!("ending: {reason}");
@@ -159,7 +171,7 @@ async fn until_ended(
                 Ok(event) => {
                     log(&event);
                     if let Event::Connection { state: ConnectionState::SignedOut { reason } } = event {
-                        let message = format!("signed out ({reason}): deskhand login");
+                        let message = format!("signed out: {reason}");
                         return ("signed out", Err(Failure::new(Code::SignIn, message)));
                     }
                 }
@@ -185,12 +197,14 @@ fn terminal_is_there() -> bool {
 fn log(event: &Event) {
     let text = status::told(event);
     match event {
-        Event::RequestStarted { .. } | Event::RequestFinished { .. } => tracing::debug!("{text}"),
+        // The terminal shows a prompt and its end by itself; a line about it would stand where the person types.
+        Event::RequestStarted { .. }
+        | Event::RequestFinished { .. }
+        | Event::PromptOpened { .. }
+        | Event::PromptClosed { .. } => tracing::debug!("{text}"),
         Event::Connection { .. }
         | Event::SessionOpened { .. }
         | Event::SessionClosed { .. }
-        | Event::PromptOpened { .. }
-        | Event::PromptClosed { .. }
         | Event::RefusedByRule { .. }
         | Event::Paused { paused: false, .. } => tracing::info!("{text}"),
         Event::SessionPaused { .. }

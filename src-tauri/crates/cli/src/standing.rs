@@ -13,7 +13,12 @@ use crate::failure::{Code, Failure, Outcome};
 
 /// Refuses a command of an agent's what only the person may do.
 pub(crate) fn check(command: &Command, context: &Context) -> Outcome {
-    if !is_for_the_person(command) || !is_asked_by_command(context)? {
+    if is_for_the_person(command) { check_person(context) } else { Ok(()) }
+}
+
+/// Refuses a command of an agent's.
+pub(crate) fn check_person(context: &Context) -> Outcome {
+    if !is_asked_by_command(context)? {
         return Ok(());
     }
     Err(Failure::new(
@@ -25,8 +30,8 @@ pub(crate) fn check(command: &Command, context: &Context) -> Outcome {
 fn is_for_the_person(command: &Command) -> bool {
     match command {
         Command::Run | Command::Login(_) | Command::Logout => true,
-        // Said to the running process, which judges; with none running the first two do nothing, and the others make
-        // things safer.
+        // Said to the running process, which judges. With none running the first asks here before it does something, the
+        // second does nothing, and the others make things safer.
         Command::Connect | Command::Resume { .. } => false,
         Command::Disconnect | Command::Pause | Command::Stop => false,
         Command::Status(_) | Command::Doctor { .. } => false,

@@ -36,12 +36,19 @@ fn with_log(count: usize) -> Desk {
 fn records_are_shown_as_they_are_in_the_log() {
     let desk = with_log(5);
     let text = std::fs::read_to_string(desk.log()).unwrap();
-    assert_eq!(desk.run(&["audit", "tail"]).expect(0).stdout, text);
+    assert_eq!(desk.run(&["audit", "tail", "--json"]).expect(0).stdout, text);
     let last: Vec<_> = text.lines().rev().take(2).collect();
     assert_eq!(
-        desk.run(&["audit", "tail", "-n", "2"]).expect(0).stdout,
+        desk.run(&["audit", "tail", "--json", "-n", "2"]).expect(0).stdout,
         format!("{}\n{}\n", last[1], last[0])
     );
+    let columns = desk.run(&["audit", "tail", "-n", "2"]).expect(0).stdout;
+    let columns: Vec<Vec<_>> = columns.lines().map(|line| line.split_whitespace().collect()).collect();
+    let hmac = |line: &str| {
+        serde_json::from_str::<serde_json::Value>(line).unwrap()["hmac"].as_str().unwrap()[..8].to_owned()
+    };
+    assert_eq!(columns[0], ["4", hmac(last[1]).as_str(), "SHIM_START", "ok"]);
+    assert_eq!(columns[1], ["5", hmac(last[0]).as_str(), "SHIM_START", "ok"]);
     assert_eq!(desk.run(&["audit", "show", "3"]).expect(0).json()["seq"], 3);
     let none = desk.run(&["audit", "show", "6"]).expect(1);
     assert!(none.stderr.contains("no record 6"), "{}", none.stderr);
@@ -90,8 +97,11 @@ fn a_log_is_rotated_pruned_and_exported_while_nothing_runs() {
     let zip = zip.to_str().unwrap();
     desk.run(&["audit", "export", zip]).expect(0);
     desk.run(&["audit", "verify", zip]).expect(0);
-    desk.run(&["audit", "export", zip]).expect(78); // never over an existing file
-    assert_eq!(desk.run(&["audit", "prune", "--older-than", "90d"]).expect(0).stdout, "");
+    let taken = desk.run(&["audit", "export", zip]).expect(78);
+    assert!(taken.stderr.contains(zip) && taken.stderr.contains("choose another name"), "{taken:?}");
+    let kept = desk.run(&["audit", "prune", "--older-than", "90d"]).expect(0);
+    assert_eq!(kept.stdout, "");
+    assert!(kept.stderr.contains("nothing to delete"), "{kept:?}");
     assert_eq!(desk.run(&["audit", "prune", "--older-than", "0s"]).expect(0).stdout, closed);
     desk.run(&["audit", "verify-all"]).expect(0);
     let bytes = std::fs::read(zip).unwrap();
@@ -100,6 +110,40 @@ fn a_log_is_rotated_pruned_and_exported_while_nothing_runs() {
         bytes.iter().enumerate().map(|(at, b)| if at == middle { b ^ 1 } else { *b }).collect();
     std::fs::write(zip, changed).unwrap();
     desk.run(&["audit", "verify", zip]).expect(65);
+}
+
+#[test]
+fn a_file_that_is_not_there_is_a_mistake_of_the_command_line_and_no_verdict() {
+    let desk = with_log(1);
+    let none = desk.path("none").display().to_string();
+    let zip = desk.path("none.zip").display().to_string();
+    let folder = desk.path("share").display().to_string();
+    let last = "0".repeat(64);
+    let wrong: [&[&str]; 5] = [
+        &["audit", "verify", &none],
+        &["audit", "verify", &none, "--last", &last],
+        &["audit", "verify", &zip],
+        &["audit", "verify", &folder],
+        &["audit", "show", "1", "--file", &none],
+    ];
+    for arguments in wrong {
+        let ended = desk.run(arguments).expect(64);
+        assert_eq!(ended.stdout, "", "{arguments:?}");
+        assert!(
+            arguments.iter().any(|argument| argument.len() > 8 && ended.stderr.contains(argument)),
+            "{ended:?}"
+        );
+    }
+}
+
+#[test]
+fn a_record_that_was_closed_away_is_found_by_what_show_says() {
+    let desk = with_log(3);
+    let closed = desk.run(&["audit", "rotate"]).expect(0).stdout;
+    let closed = closed.trim();
+    let none = desk.run(&["audit", "show", "3"]).expect(1).stderr;
+    assert!(none.contains(&format!("deskhand audit show 3 --file {closed}")), "{none}");
+    assert_eq!(desk.run(&["audit", "show", "3", "--file", closed]).expect(0).json()["seq"], 3);
 }
 
 #[test]

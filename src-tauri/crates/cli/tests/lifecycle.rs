@@ -30,12 +30,18 @@ impl Rig {
         });
         let desk = Desk::new();
         desk.configure(&format!("platform_url = '{}'\n[reconnect]\njitter_seconds = 0", platform.url()));
-        let token = json!({
-            "access_token": tokens.access_token, "refresh_token": tokens.refresh_token, "expires_in": tokens.expires_in
-        });
-        let ended = desk.run_with(&["login", "--with-token"], &token.to_string()).expect(0);
+        let secrets = [tokens.access_token, tokens.refresh_token];
+        let rig = Self { desk, runtime, platform: Some(platform), secrets };
+        let ended = rig.desk.run_with(&["login", "--with-token"], &rig.token()).expect(0);
         assert!(ended.stdout.starts_with("signed in to 127.0.0.1"), "{}", ended.stdout);
-        Self { desk, runtime, platform: Some(platform), secrets: [tokens.access_token, tokens.refresh_token] }
+        assert_eq!(ended.stdout.lines().count(), 1, "the configuration stays: {}", ended.stdout);
+        rig
+    }
+
+    /// What `login --with-token` takes.
+    fn token(&self) -> String {
+        json!({"access_token": self.secrets[0], "refresh_token": self.secrets[1], "expires_in": 3600})
+            .to_string()
     }
 
     fn start(&self) -> Going {
@@ -162,6 +168,58 @@ fn stop_throws_the_switch_and_it_stays_off_over_a_restart_until_connect() {
     running.signal("TERM");
     assert_eq!(running.ended(), 0);
     rig.start_connected();
+}
+
+#[test]
+fn connect_while_nothing_runs_lets_the_next_run_connect() {
+    let rig = Rig::new();
+    for command in ["stop", "disconnect"] {
+        rig.desk.run(&[command]).expect(0);
+        let said = rig.desk.run(&["connect"]).expect(0).stdout;
+        assert!(said.contains("the next one connects: deskhand run"), "{said}");
+        let none = rig.desk.run(&["connect"]).expect(69);
+        assert!(none.stderr.contains("not running"), "{}", none.stderr);
+        let mut running = rig.start_connected();
+        running.signal("TERM");
+        assert_eq!(running.ended(), 0);
+    }
+    rig.desk.run(&["stop"]).expect(0);
+    let mut running = rig.start();
+    assert!(running.await_line("off, as was said last").contains("`deskhand connect`"));
+}
+
+#[test]
+fn the_platform_of_a_login_becomes_that_of_the_other_commands() {
+    let rig = Rig::new();
+    let desk = &rig.desk;
+    let url = rig.platform.as_ref().unwrap().url();
+    let base = url.as_str().trim_end_matches('/');
+    // The sign-in is for another platform than the one configured now.
+    desk.configure("# mine\nmax_concurrent = 2 # few");
+    let other = desk.run(&["run"]).expect(77);
+    let doctor = desk.run(&["doctor"]).expect(78);
+    for text in [&other.stderr, &doctor.stdout] {
+        for way in
+            [&format!("--platform-url {base}"), &format!("platform_url = \"{base}\""), "deskhand login"]
+        {
+            assert!(text.contains(way), "{way} in {text}");
+        }
+    }
+
+    let login = ["login", "--with-token", "--platform-url", url.as_str()];
+    let said = desk.run_with(&login, &rig.token()).expect(0).stdout;
+    assert!(said.contains("platform_url in ") && said.contains(&format!("is now {base}")), "{said}");
+    let text = std::fs::read_to_string(desk.path("config/config.toml")).unwrap();
+    assert!(text.contains("# mine\nmax_concurrent = 2 # few\n"), "{text}");
+    assert!(text.contains(&format!("platform_url = \"{base}\"")), "{text}");
+    let again = desk.run_with(&login, &rig.token()).expect(0);
+    assert_eq!((again.stdout.lines().count(), again.stderr.as_str()), (1, ""));
+    rig.start_connected();
+
+    let mut command = desk.command(&login);
+    command.env("DESKHAND_PLATFORM_URL", "https://other.example");
+    let said = finish(command, &rig.token()).expect(0).stderr;
+    assert!(said.contains("DESKHAND_PLATFORM_URL"), "{said}");
 }
 
 #[test]
@@ -292,8 +350,7 @@ fn signing_out_revokes_and_a_new_run_needs_a_sign_in() {
     assert_eq!(rig.desk.run(&["logout"]).expect(0).stdout, "signed out\n");
     rig.desk.run(&["run"]).expect(77);
     // The revoked tokens are worth nothing: a run with them is told so, and ends as one that is signed out.
-    let token = json!({"access_token": rig.secrets[0], "refresh_token": rig.secrets[1], "expires_in": 3600});
-    rig.desk.run_with(&["login", "--with-token"], &token.to_string()).expect(0);
+    rig.desk.run_with(&["login", "--with-token"], &rig.token()).expect(0);
     let mut running = rig.start();
     assert_eq!(running.ended(), 77, "{}", running.all());
     assert_eq!(rig.desk.log_records().last().unwrap()["op"], "SHIM_STOP");

@@ -70,4 +70,12 @@ fn what_is_the_persons_to_do_is_refused_to_a_command() {
         assert_eq!(outcome.exit_code, code, "{arguments:?}: {outcome:?}");
     }
     desk.run(&["roots", "add", &folder]).expect(0);
+    // Off is taken back by the person alone.
+    desk.run(&["stop"]).expect(0);
+    let outcome = as_a_command(&desk, &host, &["connect"]);
+    assert_eq!(outcome.exit_code, 78, "{outcome:?}");
+    assert!(outcome.stderr.contains("only the person"), "{outcome:?}");
+    assert!(desk.run(&["status"]).expect(69).stdout.contains("stays off"));
+    desk.run(&["connect"]).expect(0);
+    assert_eq!(desk.run(&["status"]).expect(69).stdout, "deskhand is not running\n");
 }

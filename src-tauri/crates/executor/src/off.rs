@@ -72,7 +72,7 @@ pub fn remember(state_dir: &Path, off: Off) -> io::Result<()> {
 /// # Errors
 ///
 /// When the note is there and cannot be removed.
-pub(crate) fn forget(state_dir: &Path) -> io::Result<()> {
+pub fn forget(state_dir: &Path) -> io::Result<()> {
     match fs::remove_file(state_dir.join(FILE)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         Ok(()) | Err(_) => Ok(()),

@@ -12,14 +12,12 @@
 //! | `browser` | a person's browser at the sign-in pages |
 //! | `agent` | a client of the platform's HTTP API |
 //! | `project` | the folder that the agent works in |
-//! | `records` | the audit log, for reading |
 //! | `transcript` | what is printed |
 
 mod agent;
 mod browser;
 mod machine;
 mod project;
-mod records;
 mod stage;
 mod story;
 mod transcript;

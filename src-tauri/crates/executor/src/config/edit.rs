@@ -79,6 +79,19 @@ pub fn remove_rule(file: &Path, index: usize, rule: &Rule) -> Result<bool, EditE
     })
 }
 
+/// Makes `url` the platform. False when it is already. A `platform_ws_url` goes: it is the old platform's socket, where
+/// the new one's tokens have no business.
+pub fn set_platform(file: &Path, url: &str) -> Result<bool, EditError> {
+    edit(file, |document, config| {
+        if config.platform_url == url {
+            return Ok(false);
+        }
+        document.remove("platform_ws_url");
+        replace_value(document.entry("platform_url").or_insert(Item::None), url.into());
+        Ok(true)
+    })
+}
+
 /// Gives `key` (dotted) a value. False when it had that value already.
 pub fn set(file: &Path, key: &str, value: &toml::Value) -> Result<bool, EditError> {
     if keys::kind(key).is_none() || key.starts_with("rules.") {
@@ -95,14 +108,19 @@ pub fn set(file: &Path, key: &str, value: &toml::Value) -> Result<bool, EditErro
         };
         let same = item.as_value().is_some_and(|old| old.to_string().trim() == value.to_string().trim());
         if !same {
-            let decor = item.as_value().map(|old| old.decor().clone());
-            *item = Item::Value(value);
-            if let (Some(decor), Some(new)) = (decor, item.as_value_mut()) {
-                *new.decor_mut() = decor; // the comment behind the value
-            }
+            replace_value(item, value);
         }
         Ok(!same)
     })
+}
+
+/// Keeps the comment behind the value.
+fn replace_value(item: &mut Item, value: Value) {
+    let decor = item.as_value().map(|old| old.decor().clone());
+    *item = Item::Value(value);
+    if let (Some(decor), Some(new)) = (decor, item.as_value_mut()) {
+        *new.decor_mut() = decor;
+    }
 }
 
 /// The list in the file; the default's entries are written out first where the file has none, so that adding

@@ -21,7 +21,7 @@ mod settings;
 mod tests;
 
 pub use dirs::{Dirs, DirsError};
-pub use edit::{EditError, add_root, remove_root, remove_rule, set};
+pub use edit::{EditError, add_root, remove_root, remove_rule, set, set_platform};
 pub use environment::overridden;
 pub use error::{ConfigError, Origin};
 pub use load::{Loaded, Overrides};

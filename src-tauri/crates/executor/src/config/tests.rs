@@ -329,6 +329,23 @@ fn an_edit_changes_one_key_and_keeps_comments_order_and_mode() {
 }
 
 #[test]
+fn another_platform_takes_the_old_ones_socket_away_and_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("config.toml");
+    fs::write(
+        &file,
+        "# mine\nplatform_url = \"https://a.example\" # work\nplatform_ws_url = \"wss://a.example/ws\"\n[rates]\n",
+    )
+    .unwrap();
+    assert!(!set_platform(&file, "https://a.example").unwrap());
+    assert!(set_platform(&file, "http://127.0.0.1:8750").unwrap());
+    let edited = fs::read_to_string(&file).unwrap();
+    assert_eq!(edited, "# mine\nplatform_url = \"http://127.0.0.1:8750\" # work\n[rates]\n");
+    assert!(set_platform(&file, "http://elsewhere.example").is_err(), "plain text to another computer");
+    assert_eq!(fs::read_to_string(&file).unwrap(), edited);
+}
+
+#[test]
 fn the_first_added_folder_does_not_take_the_default_away() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("new").join("config.toml");

@@ -94,6 +94,12 @@ fn check_root(root: &Path, options: &RootOptions) -> Vec<Check> {
     checks
 }
 
+/// Why no agent can be given a shared folder, and what to do about it; none where one can.
+#[must_use]
+pub fn unusable_root(root: &Path, options: &RootOptions) -> Option<Check> {
+    jail::check_root(root, options).err().map(|error| unusable(root, &error))
+}
+
 fn unusable(root: &Path, error: &JailError) -> Check {
     let shown = root.display();
     match error {

@@ -22,6 +22,8 @@ use vault::VaultOptions;
 
 use crate::config::{ConfigError, Dirs, Loaded};
 
+pub use folders::unusable_root;
+
 /// How one check went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]

@@ -49,8 +49,12 @@ fn sign_in(loaded: Option<&Loaded>, vault: &Vault) -> Check {
         Err(error) => return Check::fail(NAME, error.to_string(), "correct platform_url"),
     };
     if tokens.platform != wanted.platform() {
-        let detail = format!("signed in to {}, and the platform is {}", tokens.platform, wanted.platform());
-        return Check::fail(NAME, detail, LOGIN);
+        let (stored, wanted) = (&tokens.platform, wanted.platform());
+        let detail = format!("signed in to {stored}, and the platform is {wanted}");
+        let advice = format!(
+            "to use {stored}: `--platform-url {stored}`, or `platform_url = \"{stored}\"` in config.toml; to use {wanted}: {LOGIN}"
+        );
+        return Check::fail(NAME, detail, advice);
     }
     let left = tokens.expires_at - now();
     match (left > 0.0, tokens.refresh_token.is_some()) {

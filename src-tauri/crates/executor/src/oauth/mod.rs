@@ -34,4 +34,4 @@ pub use error::{OAuthError, TokenError};
 pub use logout::{LoggedOut, log_out};
 pub use loopback::PORTS;
 pub use response::login_with_token;
-pub use source::{Access, TokenSource};
+pub use source::{Access, TokenSource, elsewhere};

@@ -188,10 +188,7 @@ impl Inner {
         };
         let platform = self.endpoint.config().platform();
         if tokens.platform != platform {
-            return Err(TokenError::SignedOut(format!(
-                "the stored sign-in is for {}, not {platform}; sign in with `deskhand login`",
-                printable(&tokens.platform)
-            )));
+            return Err(TokenError::SignedOut(elsewhere(&tokens.platform, platform)));
         }
         Ok(tokens)
     }
@@ -242,6 +239,16 @@ impl Inner {
             Err(Failure::Unreachable(why) | Failure::BadAnswer(why)) => Err(TokenError::Temporary(why)),
         }
     }
+}
+
+/// What to say, and both ways out, when the stored sign-in is for another platform than the one that is `wanted`.
+#[must_use]
+pub fn elsewhere(stored: &str, wanted: &str) -> String {
+    let stored = printable(stored);
+    format!(
+        "the stored sign-in is for {stored}, not {wanted}; to use {stored}, give `--platform-url {stored}` or set \
+         `platform_url = \"{stored}\"` in config.toml; to use {wanted}, sign in there with `deskhand login`"
+    )
 }
 
 fn no_refresh_token() -> TokenError {

@@ -1,8 +1,10 @@
 //! How a prompt looks in a terminal. Every line of it begins with our own mark, also where a long line of the
 //! action is broken, so that an action cannot draw a prompt's frame or an answer.
 
+use super::super::desk::COUNTDOWN;
 use super::super::outcome::Withdrawal;
 use super::super::prompt::{Answer, End, Prompt};
+use super::super::text::visible_line;
 
 const MARK: &str = "| ";
 
@@ -28,8 +30,15 @@ pub(super) fn prompt(prompt: &Prompt, width: usize) -> String {
     if prompt.offers.contains(&Answer::AllowChat) {
         put(&format!("15 and c let this chat {}.", prompt.covers), 0);
     }
+    put(&format!("Without an answer within {} s it is denied.", COUNTDOWN.as_secs()), 0);
     text.push_str(&choices(prompt));
     text
+}
+
+/// What is said to a line that is no answer, before the choices.
+pub(super) fn no_answer(line: &str, seconds_left: Option<f64>) -> String {
+    let within = seconds_left.map_or_else(String::new, |seconds| format!(" within {seconds:.0} s"));
+    format!("`{}` is not an answer: type one of these{within}.", visible_line(line.trim()))
 }
 
 pub(super) fn choices(prompt: &Prompt) -> String {

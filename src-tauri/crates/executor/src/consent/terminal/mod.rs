@@ -2,7 +2,7 @@
 //!
 //! It speaks to the terminal itself, never to standard input or output: what is piped into the program answers
 //! nothing. What was typed before a prompt appeared is thrown away, so that typing ahead cannot approve; Enter
-//! denies. In the background, and once the terminal is gone, nobody is there.
+//! denies. What is no answer is called so and stops no countdown. In the background, and once the terminal is gone, nobody is there.
 
 mod layout;
 #[cfg(test)]
@@ -175,9 +175,8 @@ impl Shared {
                 Ok(()) | Err(AnswerError::NotOpen) => return,
                 Err(error) => format!("{error}."),
             },
-            // Whoever types something else is reading.
-            None if consent.touch(id) => "Take your time; there is no countdown now.".to_owned(),
-            None => return,
+            // It may be a stray key of nobody who reads: the countdown goes on.
+            None => layout::no_answer(line, seconds_left(&consent, id)),
         };
         let choices = self.shown().as_ref().map(|shown| layout::choices(&shown.prompt)).unwrap_or_default();
         self.console.write(&format!("{said}\n{choices}"));
@@ -194,6 +193,10 @@ impl Shared {
 
 /// The terminal went away.
 struct Gone;
+
+fn seconds_left(consent: &Consent, id: &PromptId) -> Option<f64> {
+    consent.open_prompts().into_iter().find(|open| open.prompt.id == *id)?.seconds_left
+}
 
 /// `y` and `yes` are no answers: they come too easily.
 fn answer(line: &str) -> Option<Answer> {

@@ -126,6 +126,7 @@ async fn the_prompt_shows_the_action_and_takes_each_answer() {
             "| for platform.example, chat chat",
             "|     ls -l; rm x",
             "| 15 and c let this chat run any command, started in /work.",
+            "| Without an answer within 60 s it is denied.",
             "Enter: deny | o: allow once | 15: allow for 15 minutes | c: allow for this chat | x: deny and disconnect",
         ] {
             assert!(text.contains(part), "{part:?} in {text:?}");
@@ -157,17 +158,22 @@ async fn what_was_typed_ahead_approves_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_answer_that_comes_too_fast_or_is_none_changes_nothing_and_reading_stops_the_countdown() {
+async fn an_answer_that_comes_too_fast_or_is_none_changes_nothing_and_the_countdown_goes_on() {
     let mut seat = Seat::new();
+    let left = |seat: &Seat| seat.consent.open_prompts()[0].seconds_left.expect("a countdown");
     let asked = seat.ask("ls");
     seat.until("> ");
+    let at_first = left(&seat);
     seat.type_in("c\n");
     seat.until("only just appeared");
     seat.until("> ");
-    seat.type_in("yes\n");
-    seat.until("Take your time");
-    seat.until("> ");
-    assert_eq!(seat.consent.open_prompts()[0].seconds_left, None);
+    for typed in ["yes", "1", "漢"] {
+        seat.type_in(&format!("{typed}\n"));
+        seat.until(&format!("`{typed}` is not an answer: type one of these within "));
+        let answers = seat.until("> ");
+        assert!(answers.contains("Enter: deny | o: allow once | 15: allow for 15 minutes"), "{answers:?}");
+    }
+    assert!(left(&seat) < at_first, "the countdown goes on");
     seat.type_in("\u{4}"); // Ctrl+D
     seat.until("Denied.");
     assert_eq!(asked.await.unwrap().unwrap_err().reason, Reason::Declined);
