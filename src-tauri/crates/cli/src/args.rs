@@ -233,14 +233,14 @@ pub(crate) struct Platform {
     /// Where to listen; port 0 takes a free one
     #[arg(long, default_value = "127.0.0.1:8750", value_name = "ADDRESS:PORT")]
     pub(crate) listen: std::net::SocketAddr,
-    /// SQLite file to keep state in; without it, everything is forgotten at the end
+    /// SQLite file to keep state in, for one platform at a time; without it, everything is forgotten at the end
     #[arg(long, value_name = "FILE")]
     pub(crate) database: Option<PathBuf>,
     /// How browsers and machines reach it, where that is not the address it listens on (behind a proxy that ends TLS)
     #[arg(long, value_name = "URL")]
     pub(crate) public_url: Option<url::Url>,
     /// Name of the first user
-    #[arg(long, default_value = "admin", value_name = "NAME")]
+    #[arg(long, default_value = "admin", value_name = "NAME", value_parser = user_name)]
     pub(crate) user: String,
 }
 
@@ -251,6 +251,15 @@ pub(crate) struct Demo {
     /// Leave platform and executor running at the end, until Ctrl-C, and say how to reach them
     #[arg(long)]
     pub(crate) keep: bool,
+}
+
+/// What the platform takes as a name.
+#[cfg(feature = "platform")]
+fn user_name(text: &str) -> Result<String, String> {
+    if text.is_empty() || text.len() > 128 || text.chars().any(char::is_control) {
+        return Err("a name has 1 to 128 bytes and no control characters".to_owned());
+    }
+    Ok(text.to_owned())
 }
 
 /// `90d`: a whole number and one of s, m, h, d, w.

@@ -3,7 +3,7 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
-use executor::config::{Config, ConfigError, Dirs, Loaded, Overrides};
+use executor::config::{Config, ConfigError, Dirs, Loaded, Origin, Overrides};
 use executor::oauth::OAuthConfig;
 use vault::{BackendChoice, SecretString, Vault, VaultError, VaultOptions};
 
@@ -46,7 +46,7 @@ impl Context {
 
     /// The configuration, its warnings logged.
     pub(crate) fn load(&self) -> Outcome<Loaded> {
-        let loaded = self.try_load().map_err(failed(Code::Setup))?;
+        let loaded = self.try_load().map_err(not_loaded)?;
         for warning in &loaded.warnings {
             tracing::warn!("{warning}");
         }
@@ -82,6 +82,18 @@ impl Context {
     pub(crate) fn oauth(&self, loaded: &Loaded) -> Outcome<OAuthConfig> {
         executor::oauth_config(&loaded.config, &loaded.platform).map_err(failed(Code::Setup))
     }
+}
+
+fn not_loaded(error: ConfigError) -> Failure {
+    let code = match &error {
+        ConfigError::Invalid { origin: Origin::Flag(_), .. } => Code::Usage,
+        ConfigError::Invalid { .. }
+        | ConfigError::UnknownKey { .. }
+        | ConfigError::Syntax { .. }
+        | ConfigError::TooLarge { .. }
+        | ConfigError::Unreadable { .. } => Code::Setup,
+    };
+    Failure::new(code, error)
 }
 
 /// The flag, else the variable; an empty one counts as not set.

@@ -1,18 +1,16 @@
 //! `deskhand platform`: a platform of one's own.
 
-use ::platform::{Database, Platform, PlatformOptions};
+use ::platform::{Database, Platform, PlatformError, PlatformOptions};
 
 use crate::args;
 use crate::context::block_on;
-use crate::failure::{Code, Outcome, failed};
+use crate::failure::{Code, Failure, Outcome, failed};
 use crate::output;
 use crate::run::Signals;
 
 pub(crate) fn platform(options: &args::Platform) -> Outcome {
     let database = options.database.clone().map_or(Database::Memory, Database::File);
-    if database == Database::Memory {
-        output::note("without --database everything is forgotten when this ends");
-    }
+    let forgets = database == Database::Memory;
     let start = PlatformOptions {
         listen: options.listen,
         database,
@@ -21,7 +19,10 @@ pub(crate) fn platform(options: &args::Platform) -> Outcome {
     };
     block_on(async {
         let mut signals = Signals::new()?;
-        let platform = Platform::start(start).await.map_err(failed(Code::Setup))?;
+        let platform = Platform::start(start).await.map_err(not_started)?;
+        if forgets {
+            output::note("without --database everything is forgotten when this ends");
+        }
         output::line(format_args!("url       {}", platform.url()))?;
         if let Some(user) = platform.add_first_user(&options.user).await.map_err(failed(Code::Setup))? {
             output::line(format_args!("user      {}\npassword  {}", user.name, user.password))?;
@@ -32,4 +33,14 @@ pub(crate) fn platform(options: &args::Platform) -> Outcome {
         platform.stop().await;
         Ok(())
     })
+}
+
+fn not_started(error: PlatformError) -> Failure {
+    match error {
+        PlatformError::Listen { .. } => {
+            Failure::new(Code::Setup, format!("{error}; choose another address or port with --listen"))
+        }
+        PlatformError::Option { .. } => Failure::new(Code::Usage, error),
+        other => Failure::new(Code::Setup, other),
+    }
 }

@@ -395,12 +395,18 @@ fn a_platform_of_ones_own_shows_its_user_once() {
     let url = serving.await_line("url").split_whitespace().nth(1).unwrap().to_owned();
     assert!(serving.await_line("user").contains("ann"));
     serving.await_line("password");
+    let second = desk.run(&arguments).expect(78);
+    assert!(second.stderr.contains("in use") && second.stderr.contains("platform.db"), "{second:?}");
+    let address = url.trim_start_matches("http://").trim_end_matches('/');
+    let taken = desk.run(&["platform", "--listen", address]).expect(78);
+    assert!(taken.stderr.contains(address) && taken.stderr.contains("--listen"), "{taken:?}");
     let found = desk.run(&["doctor", "--json", "--platform-url", &url]).expect(78).json();
     let checks = found["checks"].as_array().unwrap();
     let check = checks.iter().find(|check| check["name"] == "platform.websocket").unwrap();
     assert_eq!(check["status"], "ok", "{check}");
-    serving.signal("TERM");
-    assert_eq!(serving.ended(), 0);
+    serving.child.kill().unwrap();
+    serving.child.wait().unwrap();
+    // Nothing of the one that was killed is in the way.
     let mut serving = Going::start(desk.command(&arguments), false);
     serving.await_line("url");
     serving.signal("INT");

@@ -127,14 +127,14 @@ fn flags_win_over_variables_and_an_empty_variable_is_none() {
     if cfg!(unix) {
         // The usual folder, where there is no configuration: the usual root, which does not exist.
         assert_eq!(listed.stdout.trim(), desk.path("home/Deskhand").display().to_string());
-        assert!(listed.stderr.contains("cannot be given"), "{}", listed.stderr);
+        assert!(listed.stderr.contains("does not exist"), "{}", listed.stderr);
     }
 }
 
 #[test]
 fn a_platform_in_plain_text_elsewhere_is_refused() {
     let desk = Desk::new();
-    let ended = desk.run(&["login", "--with-token", "--platform-url", "http://platform.example"]).expect(78);
+    let ended = desk.run(&["login", "--with-token", "--platform-url", "http://platform.example"]).expect(64);
     assert!(ended.stderr.contains("not encrypted"), "{}", ended.stderr);
 }
 
@@ -212,6 +212,21 @@ fn stop_and_disconnect_said_while_none_runs_keep_the_next_one_off() {
         desk.run(&[command]).expect(0);
         let status = desk.run(&["status", "--json"]).expect(69).json();
         assert!(status["off"].as_str().unwrap().contains("deskhand connect"), "{status}");
+    }
+}
+
+#[cfg(feature = "platform")]
+#[test]
+fn a_platform_with_options_it_cannot_use_says_so_and_nothing_else() {
+    let desk = Desk::new();
+    let long = "n".repeat(129);
+    let wrong: [&[&str]; 3] =
+        [&["--user", ""], &["--user", &long], &["--public-url", "ftp://platform.example"]];
+    for options in wrong {
+        let arguments = [&["platform", "--listen", "127.0.0.1:0"], options].concat();
+        let ended = desk.run(&arguments).expect(64);
+        assert_eq!(ended.stdout, "");
+        assert!(!ended.stderr.contains("forgotten"), "{ended:?}");
     }
 }
 

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use super::platform::{Platform, http_url};
-use super::settings::{Config, expand_home};
-use crate::consent::Capability;
+use super::settings::{Config, Decision, Rule, expand_home};
+use crate::consent::{Capability, ProgramMatch};
 
 /// A key and what its value has to be.
 pub(super) type Fault = (String, String);
@@ -82,6 +82,32 @@ fn rules(config: &Config) -> Result<(), Fault> {
         }
     }
     Ok(())
+}
+
+/// Rules that allow nothing or everything, one sentence each: neither is what a person writes a rule for.
+pub(super) fn odd_rules(config: &Config) -> Vec<String> {
+    let allowing = config.rules.iter().filter(|rule| rule.decision == Decision::Allow);
+    allowing.filter_map(odd).collect()
+}
+
+fn odd(rule: &Rule) -> Option<String> {
+    match &rule.program {
+        Some(program) if !is_found(program) => Some(format!(
+            "a rule allows the program {program:?}, which is not found: it allows nothing; write its full path, or a name \
+             that `PATH` has"
+        )),
+        None if rule.root.is_none() && rule.capability == Capability::Shell => Some(
+            "a rule allows any command in any folder without asking; name a `program` in it, or a `root`"
+                .to_owned(),
+        ),
+        Some(_) | None => None,
+    }
+}
+
+/// As a rule looks for it.
+fn is_found(program: &str) -> bool {
+    let program = expand_home(program);
+    ProgramMatch::argv(&program.to_string_lossy(), []).path().is_some_and(std::path::Path::is_file)
 }
 
 /// A rule names one program: a bare name, or where it is. A path from the current folder would mean another

@@ -33,7 +33,8 @@ pub struct Loaded {
     pub config: Config,
     /// The platform's addresses, made from them.
     pub platform: Platform,
-    /// What is odd and did no harm, one sentence each: unknown variables, a file that others can write.
+    /// What is odd and did no harm, one sentence each: unknown variables, a file that others can write,
+    /// rules that allow nothing or everything.
     pub warnings: Vec<String>,
 }
 
@@ -58,6 +59,7 @@ impl Config {
         warnings.extend(loose_permissions(file));
         let config = layers.config()?;
         let platform = check::check(&config).map_err(|fault| layers.invalid(fault))?;
+        warnings.extend(check::odd_rules(&config));
         Ok(Loaded { config, platform, warnings })
     }
 }

@@ -329,6 +329,31 @@ fn an_edit_changes_one_key_and_keeps_comments_order_and_mode() {
 }
 
 #[test]
+fn rules_that_allow_nothing_or_everything_are_warned_of() {
+    let rule = |more: &str| format!("[[rules]]\ncapability = \"shell\"\n{more}\n");
+    let warnings = |text: &str| load(text).unwrap().warnings;
+    for program in ["no-such-program-anywhere", "/no/such/program"] {
+        let found = warnings(&rule(&format!("program = \"{program}\"\ndecision = \"allow\"")));
+        assert!(
+            found.len() == 1 && found[0].contains(program) && found[0].contains("not found"),
+            "{found:?}"
+        );
+    }
+    let found = warnings(&rule("decision = \"allow\""));
+    assert!(found.len() == 1 && found[0].contains("any command in any folder"), "{found:?}");
+    let own = std::env::current_exe().unwrap().display().to_string();
+    for fine in [
+        format!("program = '{own}'\ndecision = \"allow\""),
+        "root = \"~/work\"\ndecision = \"allow\"".to_owned(),
+        "decision = \"deny\"".to_owned(),
+        // Whatever is called so later is refused.
+        "program = \"no-such-program-anywhere\"\ndecision = \"deny\"".to_owned(),
+    ] {
+        assert_eq!(warnings(&rule(&fine)), Vec::<String>::new(), "{fine}");
+    }
+}
+
+#[test]
 fn another_platform_takes_the_old_ones_socket_away_and_nothing_else() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("config.toml");

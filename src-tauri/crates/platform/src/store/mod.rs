@@ -8,16 +8,19 @@ pub(crate) mod sessions;
 pub(crate) mod users;
 
 use std::fs::OpenOptions;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::{Connection, Transaction, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::options::Database;
 
 /// Calls that wait for the thread before a caller has to wait itself.
 const QUEUE: usize = 64;
+
+/// How long a platform that ends may take to let its database go.
+const LET_GO: Duration = Duration::from_secs(2);
 
 const SCHEMA: &str = include_str!("schema.sql");
 
@@ -39,6 +42,10 @@ pub(crate) enum StoreError {
     Sqlite(#[from] rusqlite::Error),
     #[error("database file: {0}")]
     Io(#[from] std::io::Error),
+    #[error("the database {} cannot be opened: {source}", path.display())]
+    Unusable { path: PathBuf, source: Box<StoreError> },
+    #[error("the database {} is in use by another platform: end that one, or choose another file", path.display())]
+    InUse { path: PathBuf },
     #[error("the database was written by a newer version (schema {0})")]
     Newer(i64),
     #[error("no random bytes from the operating system: {0}")]
@@ -47,6 +54,19 @@ pub(crate) enum StoreError {
     Corrupt(String),
     #[error("the database thread has ended")]
     Ended,
+}
+
+impl StoreError {
+    /// The same, where it came of opening the file at `path`.
+    fn of(self, path: &Path) -> Self {
+        let path = path.to_owned();
+        match self {
+            Self::Sqlite(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {
+                Self::InUse { path }
+            }
+            other => Self::Unusable { path, source: Box::new(other) },
+        }
+    }
 }
 
 /// Handle to the database thread.
@@ -58,10 +78,9 @@ pub(crate) struct Store {
 impl Store {
     pub(crate) fn open(database: &Database) -> Result<Self, StoreError> {
         let mut connection = match database {
-            Database::Memory => Connection::open_in_memory()?,
-            Database::File(path) => open_file(path)?,
+            Database::Memory => prepared(Connection::open_in_memory()?)?,
+            Database::File(path) => open_file(path).map_err(|error| error.of(path))?,
         };
-        prepare(&mut connection)?;
         let (calls, mut queue) = mpsc::channel::<Call>(QUEUE);
         std::thread::Builder::new().name("platform-store".to_owned()).spawn(move || {
             while let Some(call) = queue.blocking_recv() {
@@ -121,14 +140,17 @@ fn open_file(path: &Path) -> Result<Connection, StoreError> {
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     drop(options.open(path)?);
     let connection = Connection::open(path)?;
-    connection.busy_timeout(Duration::from_secs(5))?;
+    connection.busy_timeout(LET_GO)?;
+    // One platform at a time: what it knows of its machines is in its memory. The system lets the lock go with the process,
+    // however that ends.
+    connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
-    Ok(connection)
+    prepared(connection)
 }
 
-fn prepare(connection: &mut Connection) -> Result<(), StoreError> {
+fn prepared(mut connection: Connection) -> Result<Connection, StoreError> {
     connection.pragma_update(None, "foreign_keys", true)?;
-    in_transaction(connection, |db| {
+    in_transaction(&mut connection, |db| {
         let version: i64 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
         if version > SCHEMA_VERSION {
             return Err(StoreError::Newer(version));
@@ -138,7 +160,8 @@ fn prepare(connection: &mut Connection) -> Result<(), StoreError> {
         // What a crash left half made was never handed out.
         db.execute("DELETE FROM sessions WHERE ready = 0", [])?;
         Ok(())
-    })
+    })?;
+    Ok(connection)
 }
 
 /// Milliseconds since the epoch, as stored.
@@ -168,6 +191,24 @@ mod tests {
         let users: i64 =
             store.run(|db| Ok(db.query_row("SELECT count(*) FROM users", [], |r| r.get(0))?)).await.unwrap();
         assert_eq!(users, 0);
+    }
+
+    #[tokio::test]
+    async fn a_database_is_one_platforms_at_a_time_and_faults_name_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("platform.db");
+        let database = Database::File(path.clone());
+        let first = Store::open(&database).unwrap();
+        assert!(matches!(Store::open(&database), Err(StoreError::InUse { path: named }) if named == path));
+        first.close().await;
+        Store::open(&database).unwrap().close().await;
+
+        let not_one = folder.path().join("letter.txt");
+        std::fs::write(&not_one, "Dear Ann, this is no database. ".repeat(40)).unwrap();
+        for unusable in [not_one, folder.path().join("none/platform.db")] {
+            let error = Store::open(&Database::File(unusable.clone())).err().unwrap();
+            assert!(error.to_string().contains(&unusable.display().to_string()), "{error}");
+        }
     }
 
     #[cfg(unix)]
