@@ -128,15 +128,19 @@ fn a_folder_is_picked_in_the_desktops_own_dialog() {
     let window = stage.screen.window(MAIN);
     stage.screen.settle(&window);
     stage.screen.focus(&window);
-    for _ in 0..2 {
-        stage.screen.keys(&["shift+Tab", "Return"]);
-        stage.screen.settle(&window);
-    }
+    stage.screen.keys(&["shift+Tab", "Return"]);
+    stage.screen.settle(&window);
+    stage.screen.keys(&["Tab", "Tab", "Tab", "Return"]);
+    stage.screen.settle(&window);
     stage.screen.keys(&["Tab", "Tab", "Return"]);
     let dialog = stage.screen.window("^Choose a folder");
     stage.screen.settle(&dialog);
     stage.screen.focus(&dialog);
-    stage.screen.text(folder.to_str().unwrap());
+    // The first character opens the field that the others go to.
+    let (first, rest) = folder.to_str().unwrap().split_at(1);
+    stage.screen.text(first);
+    stage.screen.settle(&dialog);
+    stage.screen.text(rest);
     stage.screen.picture("folder-dialog");
     stage.screen.keys(&["Return"]);
     let listed = || std::fs::read_to_string(stage.rig.dirs.config_file()).unwrap();

@@ -86,7 +86,8 @@ fn every_documented_key_is_read() {
         platform_review = true
     "#;
     let Loaded { config, platform, warnings } = load(text).unwrap();
-    assert_eq!(warnings, Vec::<String>::new());
+    // Not every machine has the program of the rule.
+    assert!(warnings.iter().all(|warning| warning.contains("\"git\", which is not found")), "{warnings:?}");
     assert_eq!(platform.http(), "https://p.example/base");
     assert_eq!(platform.endpoint("/api/oauth/token").as_str(), "https://p.example/base/api/oauth/token");
     assert_eq!(platform.control().as_str(), "wss://s.example/x");
@@ -332,8 +333,9 @@ fn an_edit_changes_one_key_and_keeps_comments_order_and_mode() {
 fn rules_that_allow_nothing_or_everything_are_warned_of() {
     let rule = |more: &str| format!("[[rules]]\ncapability = \"shell\"\n{more}\n");
     let warnings = |text: &str| load(text).unwrap().warnings;
-    for program in ["no-such-program-anywhere", "/no/such/program"] {
-        let found = warnings(&rule(&format!("program = \"{program}\"\ndecision = \"allow\"")));
+    let path = if cfg!(windows) { r"C:\no\such\program.exe" } else { "/no/such/program" };
+    for program in ["no-such-program-anywhere", path] {
+        let found = warnings(&rule(&format!("program = '{program}'\ndecision = \"allow\"")));
         assert!(
             found.len() == 1 && found[0].contains(program) && found[0].contains("not found"),
             "{found:?}"
