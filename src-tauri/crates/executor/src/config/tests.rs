@@ -337,7 +337,7 @@ fn rules_that_allow_nothing_or_everything_are_warned_of() {
     for program in ["no-such-program-anywhere", path] {
         let found = warnings(&rule(&format!("program = '{program}'\ndecision = \"allow\"")));
         assert!(
-            found.len() == 1 && found[0].contains(program) && found[0].contains("not found"),
+            found.len() == 1 && found[0].contains(&format!("{program:?}")) && found[0].contains("not found"),
             "{found:?}"
         );
     }
