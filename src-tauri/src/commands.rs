@@ -15,60 +15,29 @@ async fn call(app: AppHandle, window: Window, name: &str, body: InvokeBody) -> R
     front.call(window, name, with).await
 }
 
+/// A function for each command, and [`handler`] with all of them.
 macro_rules! commands {
-    ($window:expr; $($name:ident),* $(,)?) => {
-        $(
+    ($($window:expr => [$($name:ident),* $(,)?];)*) => {
+        $($(
             #[tauri::command]
             async fn $name(app: AppHandle, request: Request<'_>) -> Result<Value, String> {
                 call(app, $window, stringify!($name), request.body().clone()).await
             }
-        )*
+        )*)*
+
+        /// All of them, and those of the question for the passphrase.
+        pub(crate) fn handler() -> impl Fn(tauri::ipc::Invoke<Wry>) -> bool + Send + Sync + 'static {
+            tauri::generate_handler![
+                $($($name,)*)*
+                crate::unlock::unlock_state,
+                crate::unlock::unlock_with
+            ]
+        }
     };
 }
 
-commands!(
-    Window::Main;
-    snapshot,
-    connect,
-    disconnect,
-    pause,
-    resume,
-    stop,
-    disconnect_chat,
-    sign_in,
-    sign_in_reopen,
-    sign_in_cancel,
-    sign_out,
-    activity_summary,
-    activity_rows,
-    activity_verify,
-    activity_export,
-    folders,
-    folder_add,
-    folder_remove,
-    folder_make_default,
-    settings,
-    setting_set,
-    rule_remove,
-    permissions,
-    permission_open,
-    about,
-    first_run_done,
-    show_prompt
-);
-
-commands!(
-    Window::Prompt;
-    prompt,
-    prompt_seen,
-    prompt_touch,
-    prompt_answer,
-    prompt_focus
-);
-
-/// All of them.
-pub(crate) fn handler() -> impl Fn(tauri::ipc::Invoke<Wry>) -> bool + Send + Sync + 'static {
-    tauri::generate_handler![
+commands! {
+    Window::Main => [
         snapshot,
         connect,
         disconnect,
@@ -96,14 +65,14 @@ pub(crate) fn handler() -> impl Fn(tauri::ipc::Invoke<Wry>) -> bool + Send + Syn
         about,
         first_run_done,
         show_prompt,
+    ];
+    Window::Prompt => [
         prompt,
         prompt_seen,
         prompt_touch,
         prompt_answer,
         prompt_focus,
-        crate::unlock::unlock_state,
-        crate::unlock::unlock_with
-    ]
+    ];
 }
 
 #[cfg(test)]
